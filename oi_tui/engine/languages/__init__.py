@@ -1,0 +1,1 @@
+"""Programming languages behind one seam, `base.Language`."""

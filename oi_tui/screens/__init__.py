@@ -1,0 +1,1 @@
+"""Screens: each composes widgets into one task."""
