@@ -89,7 +89,7 @@ class CodeProposal:
 
 @dataclass(frozen=True, slots=True)
 class InputRequest:
-    """Running code asks its user for a line. `password` asks for masking; the answer is then neither stored nor sent."""
+    """Running code asks its user for a line. With `password` the answer is masked, and neither stored nor sent."""
 
     id: str
     prompt: str

@@ -29,7 +29,7 @@ class SettingsError(EngineError):
 
 
 class ModelError(EngineError):
-    """A request to the model failed. `retryable`: the same request may work when sent again, `retry_after` seconds later."""
+    """A request to the model failed. `retryable`: it may work when sent again, `retry_after` seconds later."""
 
     code = "model"
     retryable: ClassVar[bool] = False

@@ -63,7 +63,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What is known about a model. None means unknown. Token counts are per request; prices are US dollars per token."""
+    """What is known about a model; None is unknown. Token counts are per request, prices in US dollars per token."""
 
     supports_functions: bool | None = None
     supports_vision: bool | None = None
