@@ -175,15 +175,18 @@ class Framer:
     """Brackets a stream of content chunks with start and end flags, so that a consumer can tell messages apart.
 
     Two chunks belong to one block when role, type, format, recipient and id agree; console text and active lines
-    share one block. An image is always a block of its own, so two figures stay two. Empty text is dropped.
+    share one block. An image is always a block of its own, so two figures stay two. Empty text is dropped. A producer
+    may say that its block is complete by sending a chunk with `end`; other flags in the input are dropped.
     """
 
     def __init__(self) -> None:
         self._open: Chunk | None = None
 
     def feed(self, chunk: Chunk) -> list[Chunk]:
-        """The chunk with the flags that it makes necessary, in order. Flags in the input are dropped."""
-        if chunk.is_flag or chunk.content == "":
+        """The chunk with the flags that it makes necessary, in order."""
+        if chunk.end:
+            return self.close()
+        if chunk.start or chunk.content == "":
             return []
         if chunk.type in EPHEMERAL_TYPES:
             # An event of the turn closes what was open, except notices, which may appear in the middle of anything.
