@@ -75,7 +75,9 @@ _UNFINISHED = re.compile(
     r"\x1b(?:\[[0-?]{0,256}+[ -/]{0,16}+|[ -/]{0,16}+|P[0-9;]{0,32}+)\Z|\x9b[0-?]{0,256}+[ -/]{0,16}+\Z"
 )
 _INSIDE_SIXEL = re.compile(rf"\x1bP[0-9;]{{0,32}}+q({_SIXEL_CHAR}{{0,{_SIXEL_LIMIT}}}+)\Z")
-_INSIDE_STRING = re.compile(rf"(?:\x1b[]PX^_]|[\x90\x98\x9d-\x9f])({_STRING_CHAR}{{0,{STRING_LIMIT}}}+)\Z")
+_INSIDE_STRING = re.compile(
+    rf"(?:\x1b(?:[]X^_]|P(?![0-9;]{{0,32}}+q))|[\x90\x98\x9d-\x9f])({_STRING_CHAR}{{0,{STRING_LIMIT}}}+)\Z"
+)
 _MORE_SIXEL = re.compile(rf"{_SIXEL_CHAR}*+")
 _MORE_STRING = re.compile(rf"{_STRING_CHAR}*+")
 
@@ -95,38 +97,45 @@ class Sanitiser:
     def __init__(self, keep_sgr: bool = False, *, keep_motion: bool = False) -> None:
         self._remove = _REMOVE_BUT_MOTION if keep_motion else _REMOVE_BUT_SGR if keep_sgr else _REMOVE_ALL
         self._lone = _REMOVE_LONE_BUT_BACKSPACE if keep_motion else _REMOVE_LONE
-        self._held = ""  # the start of a sequence, or the first half of a character
+        self._half = ""  # the first half of a character
+        self._held = ""  # the start of a sequence
         self._inside: re.Pattern[str] | None = None  # payload of a string sequence, being thrown away
         self._budget = 0  # how much more of it
 
     def feed(self, text: str) -> str:
         """The harmless part of `text`, as far as it can be decided."""
-        if not self._held and self._inside is None and _ANY_CONTROL.search(text) is None:
+        if not self._held and not self._half and self._inside is None and _ANY_CONTROL.search(text) is None:
             return text
-        if self._inside is not None:
-            text = self._skip_payload(text)
-        if self._held:
-            text = self._held + text
-            self._held = ""
-        return self._clean(self._hold_back(text))
+        return self._clean(self._hold_back(self._whole_characters(text)))
 
     def close(self) -> str:
         """What was held back, if it turned out to be text. The sanitiser is as new afterwards."""
-        held, self._held = self._held, ""
+        rest = self._held + _mend_surrogates(self._half) if self._inside is None else ""
+        self._held = self._half = ""
         self._inside, self._budget = None, 0
-        return self._clean(held)
+        return self._clean(rest)
 
     def _clean(self, text: str) -> str:
         if any(introducer in text for introducer in _INTRODUCERS):
             text = self._remove.sub("", text)
         if _ANY_LONE.search(text):
             text = text.translate(self._lone[text.isascii()])
+        return text
+
+    def _whole_characters(self, text: str) -> str:
+        """The text with its surrogates mended; a first half at the end waits for its second."""
+        text = self._half + text
+        self._half = ""
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            self._half, text = text[-1], text[:-1]
         return _mend_surrogates(text)
 
     def _hold_back(self, text: str) -> str:
-        if text and "\ud800" <= text[-1] <= "\udbff":
-            self._held = text[-1]
-            return text[:-1]
+        """The text up to a sequence that it does not finish."""
+        if self._inside is not None:
+            text = self._skip_payload(text)
+        if self._held:
+            text, self._held = self._held + text, ""
         start = max(text.rfind(introducer) for introducer in _INTRODUCERS)
         if start < 0:
             return text
