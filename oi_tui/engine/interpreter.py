@@ -225,6 +225,9 @@ class Interpreter:
 
     def _take(self, message: str | Sequence[Mapping[str, Any]] | None) -> None:
         if message is None:
+            last = self.history.last
+            if last is not None and last.role == "assistant" and last.meta.get("partial"):
+                self.history.replace(last.with_meta(superseded=True))  # asked for again: stays on the screen only
             return
         self.history.skip_pending()
         if isinstance(message, str):

@@ -1,0 +1,191 @@
+"""One side of the conversation: what is sent to the model, and how its answer becomes chunks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import asdict
+
+from oi_tui.engine import context, prompts
+from oi_tui.engine.errors import ContextTooLong, StreamBroken
+from oi_tui.engine.history import CodeFate, History
+from oi_tui.engine.languages.registry import Registry
+from oi_tui.engine.llm.attempts import RequestAllowance, answer
+from oi_tui.engine.llm.base import Capabilities, ChatModel, Delta, ModelRequest, Usage
+from oi_tui.engine.llm.fenced import FencedParser
+from oi_tui.engine.llm.openai_messages import to_openai
+from oi_tui.engine.llm.pieces import CodeEnd, CodeStart, CodeText, Piece, Text
+from oi_tui.engine.llm.tool_calls import ToolCallParser, execute_tool
+from oi_tui.engine.lmc import Chunk, Message, new_id, notice
+from oi_tui.engine.recording import Recording
+from oi_tui.engine.settings import Settings
+
+
+class Dialogue:
+    """Builds requests from the history and streams answers. Knows nothing of approval or of running code."""
+
+    recording: Recording
+    """Where `meta` of the messages of the present turn is noted; set by the interpreter for each turn."""
+
+    def __init__(self, model: ChatModel, languages: Registry, settings: Settings) -> None:
+        self.model = model
+        self.settings = settings
+        self.usage = Usage()
+        self.context_used = 0
+        self.context_window: int | None = None
+        self.wants_another_try = False
+        self._languages = languages
+
+    def forget(self) -> None:
+        """A new conversation: what the last request took no longer says anything. Costs stay."""
+        self.context_used = 0
+
+    async def ask(
+        self, history: History, allowance: RequestAllowance, loop_message: str | None = None
+    ) -> AsyncGenerator[Chunk, None]:
+        """One answer as chunks; `wants_another_try` says afterwards that it held only code that arrived incomplete.
+
+        Raises `ModelError`. A conversation that the model finds too long is trimmed once more and sent again.
+        """
+        capabilities = await self.model.capabilities(self.settings.llm)
+        self.context_window = self.settings.llm.context_window or capabilities.context_window
+        budget = context.input_budget(capabilities, self.settings.llm)
+        for last_chance in (False, True):
+            request, trimmed = self._request(history, capabilities, budget, loop_message)
+            if trimmed is not None:
+                yield notice("trimmed", str(trimmed))
+            started = False
+            try:
+                async with aclosing(self._answer(request, allowance)) as chunks:
+                    async for chunk in chunks:
+                        started = started or chunk.type not in ("notice", "usage")
+                        yield chunk
+                return
+            except ContextTooLong:
+                if last_chance or started:
+                    raise
+                budget = min(budget, context.estimate_tokens(request.messages)) // 2
+
+    def _request(
+        self, history: History, capabilities: Capabilities, budget: int, loop_message: str | None
+    ) -> tuple[ModelRequest, context.Trimmed | None]:
+        settings, llm = self.settings, self.settings.llm
+        tool_mode = self._tool_mode(capabilities)
+        vision = capabilities.supports_vision if llm.supports_vision is None else llm.supports_vision
+        messages = list(_known_to_model(history))
+        if loop_message:
+            messages.append(Message("user", "message", loop_message))
+        system = prompts.system_message(
+            settings,
+            languages=self._languages.names,
+            language_notes=self._languages.system_messages(),
+            tool_mode=tool_mode,
+            python=self._languages.python.description,
+        )
+        sent = to_openai(messages, system=system, tool_mode=tool_mode, settings=settings, supports_vision=bool(vision))
+        sent, trimmed = context.trim(sent, budget)
+        tools = (execute_tool(self._languages.names),) if tool_mode else ()
+        return ModelRequest(context.repair(sent), llm, tools), trimmed
+
+    def _tool_mode(self, capabilities: Capabilities) -> bool:
+        chosen = self.settings.llm.supports_functions
+        return bool(capabilities.supports_functions) if chosen is None else chosen
+
+    async def _answer(self, request: ModelRequest, allowance: RequestAllowance) -> AsyncGenerator[Chunk, None]:
+        reading = _Reading(self._languages, self.recording, tool_mode=bool(request.tools))
+        finish: str | None = None
+        try:
+            async with aclosing(answer(self.model, request, allowance, spent=self.usage.cost or 0.0)) as deltas:
+                async for delta in deltas:
+                    finish = delta.finish_reason or finish
+                    for chunk in self._events(delta):
+                        yield chunk
+                    for chunk in reading.feed(delta):
+                        yield chunk
+        except StreamBroken:
+            for chunk in reading.finish(None):
+                yield chunk
+            raise
+        for chunk in reading.finish(finish or "stop"):
+            yield chunk
+        self.wants_another_try = reading.only_incomplete
+
+    def _events(self, delta: Delta) -> Iterable[Chunk]:
+        if delta.notice is not None:
+            yield notice(*delta.notice)
+        if delta.usage is not None:
+            self.usage = self.usage + delta.usage
+            self.context_used = delta.usage.prompt_tokens + delta.usage.completion_tokens
+            yield Chunk("server", "usage", None, asdict(delta.usage))
+
+
+class _Reading:
+    """One answer being read: deltas in, chunks out."""
+
+    def __init__(self, languages: Registry, recording: Recording, *, tool_mode: bool) -> None:
+        self._languages = languages
+        self._recording = recording
+        self._text_parser = FencedParser(languages.canonical, fences=not tool_mode)
+        self._tool_parser = ToolCallParser(languages.canonical)
+        self._message_id: str | None = None
+        self._reasoning_id: str | None = None
+        self._code: dict[str, tuple[str, str]] = {}
+        self._complete = self._incomplete = 0
+
+    @property
+    def only_incomplete(self) -> bool:
+        return self._incomplete > 0 and self._complete == 0
+
+    def feed(self, delta: Delta) -> list[Chunk]:
+        out: list[Chunk] = []
+        if delta.reasoning:
+            self._reasoning_id = self._reasoning_id or new_id()
+            out.append(Chunk("assistant", "reasoning", None, delta.reasoning, recipient="user", id=self._reasoning_id))
+        if delta.text:
+            out += self._chunks(self._text_parser.feed(delta.text))
+        if delta.tool_calls:
+            out += self._chunks(self._tool_parser.feed(delta.tool_calls))
+        return out
+
+    def finish(self, reason: str | None) -> list[Chunk]:
+        """The rest. Without a reason the stream was cut, and what is open is incomplete."""
+        whole = reason is not None and reason != "length"
+        out = self._chunks(self._text_parser.finish(complete=whole))
+        out += self._chunks(self._tool_parser.finish(complete=whole))
+        if reason == "length":
+            out.append(notice("incomplete", "The answer was cut at the model's output limit (max_tokens)."))
+        return out
+
+    def _chunks(self, pieces: Sequence[Piece]) -> list[Chunk]:
+        out: list[Chunk] = []
+        for piece in pieces:
+            match piece:
+                case Text(text):
+                    self._message_id = self._message_id or new_id()
+                    out.append(Chunk("assistant", "message", None, text, id=self._message_id))
+                case CodeStart():
+                    self._message_id = None
+                    self._code[piece.key] = (new_id(), piece.language)
+                    self._recording.note(self._code[piece.key][0], call_id=piece.call_id)
+                case CodeText(key, text):
+                    code_id, language = self._code[key]
+                    out.append(Chunk("assistant", "code", language, text, id=code_id))
+                case CodeEnd():
+                    out += self._end(piece)
+        return out
+
+    def _end(self, piece: CodeEnd) -> list[Chunk]:
+        code_id, language = self._code[piece.key]
+        end = Chunk("assistant", "code", language, end=True, id=code_id)
+        if piece.complete:
+            self._complete += 1
+            return [end]
+        self._incomplete += 1
+        self._recording.note(code_id, state=CodeFate.INCOMPLETE)
+        why = piece.problem or "The code arrived only in part; it will not run."
+        return [end, Chunk("server", "notice", "incomplete", why, id=code_id)]
+
+
+def _known_to_model(history: History) -> Iterable[Message]:
+    """What the model is reminded of: not the half of an answer that the user asked for again."""
+    return (message for message in history if not message.meta.get("superseded"))
