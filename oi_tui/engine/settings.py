@@ -81,7 +81,15 @@ class Settings:
     """A kernelspec's name, a Python executable, or the folder of a virtual environment. None: the Python of oi-tui."""
     languages: tuple[str, ...] | None = None
     """Restricts the languages. None: all that are available."""
+    conversation_history: bool = True
+    """Whether conversations are stored."""
+    highlight_active_line: bool = True
+    images: Literal["auto", "kitty", "sixel", "half", "off"] = "auto"
+    """How pictures are drawn in the terminal."""
+    theme: str | None = None
+    """Name of the screen's colour theme. None: the screen decides."""
     verbose: bool = False
     profile: str | None = None
+    """What the user named: a profile's name or path. None: the default one."""
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """Setting name (dotted, `llm.model`) to where its value came from, for people."""
