@@ -123,67 +123,96 @@ class _Reading:
     """One answer being read: deltas in, chunks out."""
 
     def __init__(self, languages: Registry, recording: Recording, *, tool_mode: bool) -> None:
-        self._languages = languages
         self._recording = recording
         self._text_parser = FencedParser(languages.canonical, fences=not tool_mode)
         self._tool_parser = ToolCallParser(languages.canonical)
+        self._in_order = _InOrder()
         self._message_id: str | None = None
-        self._reasoning_id: str | None = None
+        self._reasoning_id = new_id()
         self._code: dict[str, tuple[str, str]] = {}
-        self._complete = self._incomplete = 0
+        self._whole = self._cut = 0
 
     @property
     def only_incomplete(self) -> bool:
-        return self._incomplete > 0 and self._complete == 0
+        """Whether all code of the answer arrived in part."""
+        return self._cut > 0 and self._whole == 0
 
     def feed(self, delta: Delta) -> list[Chunk]:
         out: list[Chunk] = []
         if delta.reasoning:
-            self._reasoning_id = self._reasoning_id or new_id()
             out.append(Chunk("assistant", "reasoning", None, delta.reasoning, recipient="user", id=self._reasoning_id))
         if delta.text:
-            out += self._chunks(self._text_parser.feed(delta.text))
+            out += self._chunks("text", self._text_parser.feed(delta.text))
         if delta.tool_calls:
-            out += self._chunks(self._tool_parser.feed(delta.tool_calls))
+            out += self._chunks("tool", self._tool_parser.feed(delta.tool_calls))
         return out
 
     def finish(self, reason: str | None) -> list[Chunk]:
         """The rest. Without a reason the stream was cut, and what is open is incomplete."""
         whole = reason is not None and reason != "length"
-        out = self._chunks(self._text_parser.finish(complete=whole))
-        out += self._chunks(self._tool_parser.finish(complete=whole))
+        out = self._chunks("text", self._text_parser.finish(complete=whole))
+        out += self._chunks("tool", self._tool_parser.finish(complete=whole))
         if reason == "length":
             out.append(notice("incomplete", "The answer was cut at the model's output limit (max_tokens)."))
         return out
 
-    def _chunks(self, pieces: Sequence[Piece]) -> list[Chunk]:
+    def _chunks(self, source: str, pieces: Sequence[Piece]) -> list[Chunk]:
         out: list[Chunk] = []
-        for piece in pieces:
+        for key, piece in self._in_order.feed(source, pieces):
             match piece:
                 case Text(text):
                     self._message_id = self._message_id or new_id()
                     out.append(Chunk("assistant", "message", None, text, id=self._message_id))
                 case CodeStart():
                     self._message_id = None
-                    self._code[piece.key] = (new_id(), piece.language)
-                    self._recording.note(self._code[piece.key][0], call_id=piece.call_id)
-                case CodeText(key, text):
+                    self._code[key] = (new_id(), piece.language)
+                    self._recording.note(self._code[key][0], call_id=piece.call_id)
+                case CodeText():
                     code_id, language = self._code[key]
-                    out.append(Chunk("assistant", "code", language, text, id=code_id))
+                    out.append(Chunk("assistant", "code", language, piece.text, id=code_id))
                 case CodeEnd():
-                    out += self._end(piece)
+                    out += self._end(*self._code[key], piece)
         return out
 
-    def _end(self, piece: CodeEnd) -> list[Chunk]:
-        code_id, language = self._code[piece.key]
+    def _end(self, code_id: str, language: str, piece: CodeEnd) -> list[Chunk]:
         end = Chunk("assistant", "code", language, end=True, id=code_id)
         if piece.complete:
-            self._complete += 1
+            self._whole += 1
+            if piece.problem is not None:
+                self._recording.note(code_id, problem=piece.problem)
             return [end]
-        self._incomplete += 1
+        self._cut += 1
         self._recording.note(code_id, state=CodeFate.INCOMPLETE)
-        why = piece.problem or "The code arrived only in part; it will not run."
+        why = "This code arrived only in part; it will not run."
         return [end, Chunk("server", "notice", "incomplete", why, id=code_id)]
+
+
+class _InOrder:
+    """Parallel calls may arrive interleaved; messages cannot. Holds back what is not of the open code block."""
+
+    def __init__(self) -> None:
+        self._open: str | None = None
+        self._held: list[tuple[str, Piece]] = []
+
+    def feed(self, source: str, pieces: Sequence[Piece]) -> list[tuple[str, Piece]]:
+        """Pieces with keys that are unique over both parsers, each block in one piece."""
+        out: list[tuple[str, Piece]] = []
+        for piece in pieces:
+            self._take(source + getattr(piece, "key", ""), piece, out)
+        return out
+
+    def _take(self, key: str, piece: Piece, out: list[tuple[str, Piece]]) -> None:
+        if self._open not in (None, key):
+            self._held.append((key, piece))
+            return
+        out.append((key, piece))
+        if isinstance(piece, CodeStart):
+            self._open = key
+        elif isinstance(piece, CodeEnd):
+            self._open = None
+            held, self._held = self._held, []
+            for later_key, later in held:
+                self._take(later_key, later, out)
 
 
 def _known_to_model(history: History) -> Iterable[Message]:

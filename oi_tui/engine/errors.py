@@ -123,6 +123,12 @@ class EmptyAnswer(ModelError):
     retryable = True
 
 
+class AnswerCut(ModelError):
+    """The model's code keeps arriving in part."""
+
+    code = "incomplete"
+
+
 class BudgetExceeded(ModelError):
     """The next request could pass `max_budget`."""
 

@@ -24,7 +24,7 @@ from oi_tui.engine.approval import (
     edit_counts,
 )
 from oi_tui.engine.dialogue import Dialogue
-from oi_tui.engine.errors import EngineError, LanguageError
+from oi_tui.engine.errors import AnswerCut, EngineError, LanguageError
 from oi_tui.engine.history import CodeFate, History
 from oi_tui.engine.languages.registry import Registry
 from oi_tui.engine.llm.attempts import RequestAllowance
@@ -49,6 +49,7 @@ class Turn:
     answer: Answerer
     allowance: RequestAllowance = field(default_factory=RequestAllowance)
     stopped: bool = False
+    cut_once: bool = False
     loops: int = 0
     idle_loops: int = 0
     last_refused: str = ""
@@ -128,6 +129,9 @@ class Interpreter:
                 turn.loop_message = None
             if (code := self.history.pending_code()) is None:
                 if self.dialogue.wants_another_try:
+                    if turn.cut_once:
+                        raise AnswerCut("The model's code arrived incomplete twice.", "Raise max_tokens or ask for less.")
+                    turn.cut_once = True
                     continue
                 if (line := self._loop_on(turn)) is not None:
                     yield line
@@ -251,6 +255,8 @@ class Interpreter:
 
     def _refusal(self, turn: Turn, code: Message) -> str | None:
         """Why the engine will not even propose this code; None if it will."""
+        if problem := code.meta.get("problem"):
+            return str(problem)
         if not code.text.strip():
             return "There was no code in that block. Send the code to run."
         language = code.format or ""
