@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 USER_MESSAGE_TEMPLATE = "{content}"
 CODE_OUTPUT_TEMPLATE = (
@@ -48,6 +48,8 @@ class ModelSettings:
     """US dollars for this session."""
     execution_instructions: str | None = None
     """How to write code, for text mode. None: ours; empty: none."""
+    completions: Any = field(default=None, repr=False, compare=False)
+    """A Python function that answers instead of LiteLLM; only Python profiles and the Python API can set it."""
     connect_notice: float = 10.0
     """Seconds without an answer before the user is told."""
     idle_timeout: float = 60.0
@@ -89,6 +91,8 @@ class Settings:
     theme: str | None = None
     """Name of the screen's colour theme. None: the screen decides."""
     verbose: bool = False
+    notes: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    """Lines for the user about the sources: unknown keys, values that were withheld. Front ends show them once."""
     profile: str | None = None
     """What the user named: a profile's name or path. None: the default one."""
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)

@@ -21,11 +21,11 @@ from oi_tui.engine.settings import ModelSettings, Settings
 
 ENVIRONMENT_PREFIX = "OI_TUI_"
 
-NOT_SETTINGS = frozenset({"origins", "profile", "llm"})
+NOT_SETTINGS = frozenset({"origins", "notes", "profile", "llm", "llm.completions"})
 """Fields of `Settings` that no source may set by name."""
 
 ALIASES: Mapping[str, str] = {
-    **{item.name: f"llm.{item.name}" for item in dataclasses.fields(ModelSettings)},
+    **{f.name: f"llm.{f.name}" for f in dataclasses.fields(ModelSettings) if f"llm.{f.name}" not in NOT_SETTINGS},
     "llm_supports_vision": "llm.supports_vision",
     "llm_supports_functions": "llm.supports_functions",
     "llm.llm_supports_vision": "llm.supports_vision",
@@ -90,7 +90,7 @@ def schema() -> Mapping[str, Spec]:
     for owner, prefix in ((ModelSettings, "llm."), (Settings, "")):
         hints = get_type_hints(owner)
         for item in dataclasses.fields(owner):
-            if prefix or item.name not in NOT_SETTINGS:
+            if prefix + item.name not in NOT_SETTINGS:
                 specs[prefix + item.name] = _spec(prefix + item.name, hints[item.name])
     return specs
 
@@ -246,7 +246,7 @@ def from_environment(environ: Mapping[str, str]) -> tuple[Layer, list[str]]:
     return Layer("environment", values, origins), unknown
 
 
-def merge(layers: Sequence[Layer], *, profile: str | None = None) -> Settings:
+def merge(layers: Sequence[Layer], *, profile: str | None = None, notes: Sequence[str] = ()) -> Settings:
     """Settings from layers, the strongest first. Safe mode switches auto-run off, wherever either came from."""
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
@@ -260,7 +260,7 @@ def merge(layers: Sequence[Layer], *, profile: str | None = None) -> Settings:
         origins["auto_run"] = "safe mode, which always asks"
     llm = {name.removeprefix("llm."): value for name, value in values.items() if name.startswith("llm.")}
     top = {name: value for name, value in values.items() if not name.startswith("llm.")}
-    return Settings(**top, llm=ModelSettings(**llm), profile=profile, origins=origins)
+    return Settings(**top, llm=ModelSettings(**llm), notes=tuple(notes), profile=profile, origins=origins)
 
 
 def with_values(settings: Settings, values: Mapping[str, Any], origin: str) -> Settings:
@@ -292,9 +292,7 @@ def _explained(name: str, value: Any) -> str:
         return "not set"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, tuple):
-        return ", ".join(value)
-    text = " ".join(str(value).split())
+    text = " ".join((", ".join(value) if isinstance(value, tuple) else str(value)).split())
     if name == "llm.api_base":
         text = re.sub(r"//[^/@]*@", "//…@", text)
     return (text if len(text) <= 72 else text[:71] + "…") or "empty"

@@ -1,0 +1,256 @@
+"""From a command line to a running front end: gather the settings, answer what needs no session, choose who runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from oi_tui.engine import profiles, trust
+from oi_tui.engine.errors import SettingsError
+from oi_tui.engine.settings import Settings
+from oi_tui.engine.settings_sources import (
+    Layer,
+    checked,
+    explain,
+    from_environment,
+    merge,
+    nearest,
+    schema,
+    with_values,
+)
+from oi_tui.flags import CommandLine, UsageError, all_flags, say
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+KEY_ON_COMMAND_LINE = (
+    "A key on the command line can be read by every user of this machine. Better: export OI_TUI_API_KEY, "
+    "or let oi-tui ask for it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What the line front end is to do. Without a `prompt` it holds a conversation."""
+
+    prompt: str | None = None
+    json: bool = False
+
+
+def launch(line: CommandLine) -> int:
+    """Do what the command line says. Returns the exit status; raises `UsageError`."""
+    try:
+        _change_folder(line.text("cwd"))
+        if (code := _answer_without_settings(line)) is not None:
+            return code
+        settings = gather(line, os.environ, ask=_ask_trust if _has_terminal() else None)
+        if line.has("settings"):
+            print_settings(settings)
+            return 0
+    except SettingsError as error:
+        print(f"oi-tui: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    return _start(line, settings)
+
+
+def gather(line: CommandLine, environ: Mapping[str, str], *, ask: Any = None) -> Settings:
+    """The settings of this run: command line, environment, profile, default, in this order.
+
+    `ask(profile file, digest, settings it wants)` decides about files not trusted yet; without it they are not.
+    Raises `UsageError` for a bad value of a flag, `SettingsError` for the rest.
+    """
+    command_line = _command_line_layer(line)
+    environment, notes = from_environment(environ)
+    notes = [*line.notes, *notes]
+    if line.settings.get("llm.api_key"):
+        notes.append(KEY_ON_COMMAND_LINE)
+    named = line.text("profile") or environ.get("OI_TUI_PROFILE")
+    file = profiles.find(named) if named else profiles.find_default()
+    layers = [command_line, environment]
+    completions = None
+    if file is not None:
+        profile = _read_profile(file, ask)
+        layers.append(profile.layer)
+        notes += profile.notes
+        completions = profile.completions
+        if profile.withheld:
+            names = ", ".join(profile.withheld)
+            notes.append(
+                f"Profile {file.path} is not in your profile folder, so this was left out: {names}. "
+                f"To allow it: oi-tui --trust-profile {file.path}"
+            )
+    settings = merge(layers, profile=named, notes=notes)
+    if completions is not None:
+        settings = with_values(settings, {"llm.completions": completions}, f"profile {named}")
+    return settings
+
+
+def _command_line_layer(line: CommandLine) -> Layer:
+    values = {}
+    for name, value in line.settings.items():
+        try:
+            values[name] = checked(name, value)
+        except SettingsError as error:
+            spec = schema()[name]
+            guess = nearest(str(value), spec.choices)
+            raise UsageError(f"{error}" + (f" Did you mean {guess}?" if guess else "")) from None
+    return Layer("command line", values)
+
+
+def _read_profile(file: profiles.ProfileFile, ask: Any) -> profiles.Profile:
+    try:
+        profile = profiles.read(file)
+        wanted: tuple[str, ...] = tuple(profile.withheld)
+    except profiles.NotTrusted:
+        if ask is None:
+            raise
+        wanted = ("run its Python code",)
+    if not wanted or ask is None:
+        return profile
+    digest = profiles.digest_of_file(file)
+    if ask(file, digest, wanted):
+        trust.trust(digest, file.path)
+    return profiles.read(file)
+
+
+def _ask_trust(file: profiles.ProfileFile, digest: str, wanted: tuple[str, ...]) -> bool:
+    """Ask on the terminal whether to trust a file. No answer is a no."""
+    from oi_tui.rendering.sanitise import sanitise
+
+    print(
+        f"The profile {sanitise(str(file.path))} is not in your profile folder and wants to: {', '.join(wanted)}.\n"
+        f"SHA-256 {digest}",
+        file=sys.stderr,
+    )
+    print("Trust this file as it is now? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _change_folder(folder: str | None) -> None:
+    if folder is None:
+        return
+    try:
+        os.chdir(Path(folder).expanduser())
+    except OSError as error:
+        raise UsageError(f"--cwd {folder}: {error.strerror}") from None
+
+
+# -- what needs no session -----------------------------------------------------------------------------------------
+
+
+def _answer_without_settings(line: CommandLine) -> int | None:
+    if line.has("profiles"):
+        print_profiles()
+        return 0
+    if line.has("reset_profile"):
+        return _reset_profile(line.text("reset_profile") or profiles.DEFAULT)
+    if (path := line.text("trust_profile")) is not None:
+        return _trust_profile(path)
+    return None
+
+
+def print_profiles() -> None:
+    """The profiles that can be named, and where they are."""
+    lines = [f"Your profiles:    {profiles.user_folder()}", f"Shipped profiles: {profiles.shipped_folder()}", ""]
+    for file in profiles.available():
+        lines.append(f"  {file.name:<16} {'yours' if file.home is profiles.Home.USER else 'shipped'}")
+    lines += ["", "Use one with --profile NAME. A file of yours takes the place of a shipped one of the same name."]
+    say("\n".join(lines))
+
+
+def _reset_profile(name: str) -> int:
+    from oi_tui.engine.profile_saving import reset
+
+    old = reset(name)
+    if old is None:
+        say(f"Profile {name} is the shipped one already.")
+    else:
+        say(f"Profile {name} is the shipped one again. Yours was kept as {old}.")
+    return 0
+
+
+def _trust_profile(path: str) -> int:
+    file = profiles.ProfileFile(Path(path).expanduser(), profiles.Home.ELSEWHERE)
+    digest = profiles.digest_of_file(file)
+    trust.trust(digest, file.path)
+    say(f"Trusted as it is now: {file.path}\nSHA-256 {digest}")
+    return 0
+
+
+def print_settings(settings: Settings) -> None:
+    """Every setting with its value and origin, keys hidden."""
+    rows = explain(settings)
+    names, origins = (max(len(row[column]) for row in rows) for column in (0, 2))
+    say("\n".join(f"{name:<{names}}  {origin:<{origins}}  {value}" for name, value, origin in rows))
+    for note in settings.notes:
+        print(note, file=sys.stderr)
+
+
+# -- starting ------------------------------------------------------------------------------------------------------
+
+
+def _start(line: CommandLine, settings: Settings) -> int:
+    task = _task(line)
+    wants_lines = task.prompt is not None or task.json or line.has("plain")
+    if not wants_lines and not _has_terminal():
+        print(
+            "oi-tui: the full screen needs a terminal, and this is none. "
+            'Give a task with -p "…" (add -y to let code run), or talk line by line with --plain.',
+            file=sys.stderr,
+        )
+        return EXIT_USAGE
+    if not wants_lines and _is_dumb_terminal():
+        print("This terminal cannot draw a screen, so here is the line prompt (--plain).", file=sys.stderr)
+        wants_lines = True
+    if wants_lines:
+        from oi_tui.plain import run_plain
+
+        return run_plain(settings, task)
+    from oi_tui.app import run_app
+
+    return run_app(settings)
+
+
+def _task(line: CommandLine) -> Task:
+    """The task in words. Raises `UsageError` where the command line gives it twice or not at all."""
+    given = line.text("prompt")
+    if line.words:
+        if given is not None:
+            raise UsageError(f"the task is given twice: with -p, and as {line.words[0]!r}")
+        if len(line.words) == 1 and line.words[0].lower() in {flag.name for flag in all_flags()}:
+            raise UsageError(f"did you mean --{line.words[0].lower()}? A task in one such word goes behind -p")
+        given = " ".join(line.words)
+    if line.has("stdin"):
+        piped = _read_stdin()
+        given = piped if given is None else f"{given}\n\n{piped}"
+    if given is not None and not given.strip():
+        raise UsageError("the task is empty")
+    if line.has("json") and given is None:
+        raise UsageError('--json needs a task: -p "…" or --stdin')
+    return Task(given, line.has("json"))
+
+
+def _read_stdin() -> str:
+    """All of standard input; from then on the terminal, if there is one, takes its place to answer questions."""
+    text = sys.stdin.buffer.read().decode("utf-8", "replace") if sys.stdin is not None else ""
+    if sys.stdout.isatty() and os.name == "posix":
+        try:
+            terminal = os.open("/dev/tty", os.O_RDONLY)
+        except OSError:
+            return text
+        os.dup2(terminal, 0)
+        os.close(terminal)
+        sys.stdin = open(0, encoding="utf-8", errors="replace", closefd=False)
+    return text
+
+
+def _has_terminal() -> bool:
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+
+
+def _is_dumb_terminal() -> bool:
+    return os.name == "posix" and os.environ.get("TERM", "") in ("", "dumb")
