@@ -29,14 +29,21 @@ class SettingsError(EngineError):
 
 
 class ModelError(EngineError):
-    """A request to the model failed. `retryable`: it may work when sent again, `retry_after` seconds later."""
+    """A request to the model failed. `retryable`: it may work when sent again, `retry_after` seconds later.
+
+    The class says what is usual; an instance may know better (a refused connection is not worth three more tries).
+    """
 
     code = "model"
-    retryable: ClassVar[bool] = False
+    retryable: bool = False
 
-    def __init__(self, what: str, hint: str = "", *, retry_after: float | None = None) -> None:
+    def __init__(
+        self, what: str, hint: str = "", *, retry_after: float | None = None, retryable: bool | None = None
+    ) -> None:
         super().__init__(what, hint)
         self.retry_after = retry_after
+        if retryable is not None:
+            self.retryable = retryable
 
 
 class NoModel(ModelError):
@@ -73,6 +80,12 @@ class RequestRejected(ModelError):
     """400: the endpoint does not accept the request."""
 
     code = "rejected"
+
+
+class ToolsUnsupported(RequestRejected):
+    """The model takes no tools: text mode is the way."""
+
+    code = "no_tools"
 
 
 class ContextTooLong(ModelError):
@@ -127,6 +140,12 @@ class AnswerCut(ModelError):
     """The model's code keeps arriving in part."""
 
     code = "incomplete"
+
+
+class TooManyRequests(ModelError):
+    """The model was asked as often as it may be without the user doing anything."""
+
+    code = "request_limit"
 
 
 class BudgetExceeded(ModelError):
