@@ -1,0 +1,412 @@
+"""Text mode: from a streamed answer in Markdown to prose and code, as it arrives.
+
+The answer is read line by line as CommonMark reads it, whatever the boundaries of the tokens: fences of three or more
+backticks or tildes, indented up to three columns (more inside list items), closed by a fence of the same character
+that is at least as long. What can still become a fence is held back; everything else is passed on at once.
+
+- A fence whose language can run is code. Its fence lines disappear; everything else of the answer is prose, unchanged.
+- A fence with any other tag (`text`, `output`, `json`, `yaml`…) is prose.
+- A fence without a tag is held until it is closed; it is Python if it is valid Python that does something, else prose.
+- A fence that is never closed is closed by the end of the answer: whole if the model ended it, otherwise incomplete.
+- A tool call printed as JSON is code: bare, in a fence, in `<tool_call>` tags. Any other JSON stays prose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from itertools import count
+
+from oi_tui.engine.llm.call_reader import CallReader
+from oi_tui.engine.llm.code_repair import repair_code
+from oi_tui.engine.llm.fence_body import Body, CodeBody, Fence, ProseBody, UndecidedBody
+from oi_tui.engine.llm.fence_syntax import language_of_info
+from oi_tui.engine.llm.pieces import CodeEnd, CodeStart, CodeText, Piece, Resolve, Text
+
+__all__ = ["FencedParser", "contains_code_fence", "repair_code"]
+
+_HOLD_LIMIT = 256
+"""A line that might open or close a fence is held back up to this length."""
+_ITEM = r"(?:[-*+]|\d{1,9}[.)])"
+_LIST_ITEM = re.compile(rf" *{_ITEM} {{1,4}}(?=\S)")
+_OPEN = re.compile(rf"( *(?:{_ITEM} {{1,4}})?)(`{{3,}}(?=[^`\n]*\n)|~{{3,}})([^\n]*)\n")
+_MAYBE_OPEN = re.compile(r" *(?:(?:[-*+]|\d{1,9}[.)]?)(?: {1,4})?)?(?:`{0,2}|`{3,}[^`\n]*|~{1,2}|~{3,}[^\n]*)\Z")
+_GLUED = re.compile(r"(`{3,})([\w+#.\-]+)[ \t\r]*\n")
+_MAYBE_GLUED = re.compile(r"`+(?:[\w+#.\-]+[ \t\r]*)?\Z")
+_TICKS = re.compile(r"`+")
+_SPECIAL = re.compile(r"[\n`{\[<]")
+_CALL_TAGS = ("<tool_call>", "<function_call>", "<|tool_call|>", "<|python_tag|>", "[TOOL_CALLS]")
+_CALL_OPEN = re.compile("(" + "|".join(map(re.escape, _CALL_TAGS)) + r")?\s*(?=\{|\[\s*\{)")
+_CLOSING_TAGS = ("</tool_call>", "</function_call>", "<|/tool_call|>", "<tool_call|>")
+_JSON_TAGS = frozenset({"", "json", "jsonc", "json5", "tool_call", "tool_calls", "tool", "function_call"})
+_BLANK_LINES = re.compile(r"(?:[ \t\r]*\n)+")
+
+
+class FencedParser:
+    """One answer. Feed it text as it comes, then finish it.
+
+    `resolve` tells which tags are languages that can run. With `run_fences` off (tool mode) every fence is prose, and
+    only printed tool calls become code. Blank lines next to code are dropped, and so is white space at the end.
+    """
+
+    def __init__(self, resolve: Resolve, *, run_fences: bool = True) -> None:
+        self._resolve = resolve
+        self._run_fences = run_fences
+        self._keys = count()
+        self._text = ""
+        self._at = 0
+        self._final = False
+        self._out = _Output()
+        self._mode: Callable[[], bool] = self._prose_line
+        self._list_indent = 0
+        self._after_blank = True
+        self._fence: Fence | None = None
+        self._body: Body = ProseBody()
+        self._reader: CallReader | None = None
+        self._call_raw: list[str] = []
+        self._call_tag = ""
+
+    def feed(self, text: str) -> list[Piece]:
+        """The pieces that have become certain."""
+        self._text = self._text[self._at :] + text
+        self._at = 0
+        self._run()
+        return self._out.take()
+
+    def finish(self, complete: bool = True) -> list[Piece]:
+        """Nothing more comes. `complete`: the model ended the answer itself, so an open fence is whole."""
+        self._final = True
+        self._run()
+        while self._reader is not None and self._reader.verdict is None:
+            self._reject_call()
+            self._run()
+        if self._reader is not None:
+            self._out.add(self._reader.finish(cut=not complete))
+        elif self._fence is not None:
+            self._out.add(self._body.end("", complete=complete))
+        self._out.add([Text(self._text[self._at :])])
+        self._text, self._at, self._reader, self._fence = "", 0, None, None
+        return self._out.take()
+
+    def _run(self) -> None:
+        while self._at < len(self._text) and self._mode():
+            pass
+
+    def _new_key(self) -> str:
+        return f"block-{next(self._keys)}"
+
+    def _pass_text(self, end: int) -> None:
+        self._out.add([Text(self._text[self._at : end])])
+        self._at = end
+
+    def _may_hold(self, pattern: re.Pattern[str]) -> bool:
+        """Whether the rest of the text is short, and may become what the pattern describes."""
+        if self._final or len(self._text) - self._at > _HOLD_LIMIT:
+            return False
+        return pattern.match(self._text, self._at) is not None
+
+    # Prose. Each mode consumes something and returns True, or returns False: it needs more text.
+
+    def _prose_line(self) -> bool:
+        """At the beginning of a line."""
+        opening = _OPEN.match(self._text, self._at)
+        if opening is not None and self._opens(opening[1]):
+            self._open_fence(opening[0], opening[2], opening[3], len(opening[1]), opening.end())
+            return True
+        if opening is None and self._may_hold(_MAYBE_OPEN):
+            return False
+        self._follow_list()
+        self._mode = self._prose_rest
+        return True
+
+    def _opens(self, lead: str) -> bool:
+        indent = len(lead) - len(lead.lstrip(" "))
+        return indent <= self._list_indent + 3
+
+    def _follow_list(self) -> None:
+        """Keep track of how far the content of the current list item is indented."""
+        line = self._text[self._at : self._at + _HOLD_LIMIT]
+        item = _LIST_ITEM.match(line)
+        is_blank = not line.split("\n", 1)[0].strip()
+        if item is not None:
+            self._list_indent = item.end()
+        elif not is_blank and self._after_blank and not line.startswith(" "):
+            self._list_indent = 0
+        self._after_blank = is_blank
+
+    def _prose_rest(self) -> bool:
+        """Inside a line."""
+        special = _SPECIAL.search(self._text, self._at)
+        self._pass_text(special.start() if special else len(self._text))
+        if special is None:
+            return True
+        char = special.group()
+        if char == "\n":
+            self._pass_text(self._at + 1)
+            self._mode = self._prose_line
+            return True
+        return self._ticks() if char == "`" else self._maybe_call()
+
+    def _ticks(self) -> bool:
+        """A fence that a model wrote at the end of a line of prose: only with a language that can run."""
+        glued = _GLUED.match(self._text, self._at)
+        if glued is not None and language_of_info(glued[2], self._resolve) is not None:
+            self._open_fence(glued[0], glued[1], glued[2], 0, glued.end())
+            return True
+        if glued is None and self._may_hold(_MAYBE_GLUED):
+            return False
+        run = _TICKS.match(self._text, self._at)
+        self._pass_text(run.end() if run else self._at + 1)
+        return True
+
+    # Fences.
+
+    def _open_fence(self, opening: str, marker: str, info: str, indent: int, end: int) -> None:
+        self._at = end
+        self._fence = Fence(opening, marker, indent)
+        language = language_of_info(info, self._resolve) if self._run_fences else None
+        tag = info.strip().lower()
+        if language is not None:
+            key = self._new_key()
+            self._body = CodeBody(key)
+            self._out.add([CodeStart(key, language)])
+        elif tag in _JSON_TAGS:
+            self._mode = self._fence_peek
+            return
+        else:
+            self._open_other("text")
+        self._mode = self._body_line
+
+    def _open_other(self, tag: str) -> None:
+        """The fence holds no code for certain: prose, or, without a tag, something to look at when it is closed."""
+        assert self._fence is not None
+        if tag or not self._run_fences:
+            self._body = ProseBody()
+            self._out.add([Text(self._fence.opening)])
+        else:
+            self._body = UndecidedBody(self._fence, self._new_key, self._resolve("python"))
+        self._mode = self._body_line
+
+    def _fence_tag(self) -> str:
+        assert self._fence is not None
+        return self._fence.opening.strip().lstrip("`~-*+.)0123456789 ").lower()
+
+    def _fence_peek(self) -> bool:
+        """The first character in a fence that may hold a printed call."""
+        if self._text[self._at] in "{[":
+            self._begin_call("")
+        else:
+            self._open_other(self._fence_tag())
+        return True
+
+    def _body_line(self) -> bool:
+        """At the beginning of a line in a fence."""
+        assert self._fence is not None
+        closing = self._fence.closing_at_end if self._final else None
+        closed = self._fence.closing.match(self._text, self._at) or (closing and closing.match(self._text, self._at))
+        if closed:
+            self._at = closed.end()
+            self._close_fence(closed[0])
+            return True
+        if self._may_hold(self._fence.closing_begun):
+            return False
+        end = self._at
+        while end < len(self._text) and end - self._at < self._fence.indent and self._text[end] == " ":
+            end += 1
+        self._out.add(self._body.add(self._text[self._at : end], ""))
+        self._at = end
+        self._mode = self._body_rest
+        return True
+
+    def _body_rest(self) -> bool:
+        """Inside a line in a fence."""
+        assert self._fence is not None
+        line_end = self._text.find("\n", self._at)
+        end = line_end + 1 if line_end >= 0 else len(self._text)
+        text = self._text[self._at : end]
+        bare = text.rstrip(self._fence.marker[0])
+        if line_end < 0 and self._fence.marker[0] == "`" and len(text) - len(bare) <= _HOLD_LIMIT:
+            if self._final and len(text) - len(bare) >= len(self._fence.marker):
+                self._out.add(self._body.add(bare, bare))
+                self._at = end
+                self._close_fence(text[len(bare) :])
+                return True
+            if not self._final:
+                text, end = bare, end - (len(text) - len(bare))
+        self._out.add(self._body.add(text, text))
+        self._at = end
+        if line_end >= 0:
+            self._mode = self._body_line
+        return bool(text)
+
+    def _close_fence(self, closing: str) -> None:
+        self._out.add(self._body.end(closing, complete=True))
+        self._fence = None
+        self._mode = self._prose_line
+
+    # Printed tool calls.
+
+    def _maybe_call(self) -> bool:
+        """At a character that may begin a tool call printed as text."""
+        opening = _CALL_OPEN.match(self._text, self._at)
+        if opening is not None and (opening[1] or self._out.is_at_word_start):
+            self._call_raw = [opening[0]]
+            self._at = opening.end()
+            self._begin_call(opening[1] or "")
+            return True
+        if opening is None and not self._final and self._may_become_call():
+            return False
+        self._pass_text(self._at + 1)
+        return True
+
+    def _may_become_call(self) -> bool:
+        rest = self._text[self._at : self._at + _HOLD_LIMIT]
+        if len(self._text) - self._at >= _HOLD_LIMIT:
+            return False
+        for tag in (*_CALL_TAGS, "" if self._out.is_at_word_start else "<"):
+            after = rest.removeprefix(tag)
+            if tag.startswith(rest) or (rest.startswith(tag) and after.strip() in ("", "[")):
+                return True
+        return False
+
+    def _begin_call(self, tag: str) -> None:
+        if self._fence is not None:
+            self._call_raw = []
+        self._call_tag = tag
+        self._reader = CallReader(self._resolve, self._new_key, printed=True)
+        self._mode = self._call
+
+    def _call(self) -> bool:
+        """Inside JSON that is, or may be, a call."""
+        reader = self._reader
+        assert reader is not None
+        pieces, end = reader.feed(self._text, self._at)
+        self._call_raw.append(self._text[self._at : end])
+        self._at = end
+        if reader.verdict:
+            self._call_raw = []
+            self._out.add(pieces)
+            if reader.done or reader.broken:
+                self._out.add(reader.finish(cut=False))
+                self._reader = None
+                self._mode = self._after_call
+        elif reader.verdict is False or reader.done:
+            self._reject_call()
+        return True
+
+    def _reject_call(self) -> None:
+        """It is not a call: read it again as what it is."""
+        self._text = "".join(self._call_raw) + self._text[self._at :]
+        self._at = 0
+        self._reader = None
+        self._call_raw = []
+        if self._fence is not None:
+            self._open_other(self._fence_tag())
+        else:
+            self._pass_text(1)
+            self._mode = self._prose_rest
+
+    def _after_call(self) -> bool:
+        """Behind a call: its closing tag or fence belongs to it."""
+        if self._fence is None and not self._call_tag:
+            self._mode = self._prose_rest
+            return True
+        while self._at < len(self._text) and self._text[self._at] in " \t\r\n,":
+            self._at += 1
+        rest = self._text[self._at : self._at + _HOLD_LIMIT]
+        if self._fence is None:
+            return self._after_tag(rest)
+        if rest.startswith(("{", "[")):
+            self._begin_call("")
+        elif closed := (self._fence.closing_at_end if self._final else self._fence.closing).match(rest):
+            self._at += closed.end()
+            self._fence = None
+            self._mode = self._prose_line
+        elif self._may_hold(self._fence.closing_begun):
+            return False
+        else:
+            self._open_other("json")
+        return True
+
+    def _after_tag(self, rest: str) -> bool:
+        for tag in _CLOSING_TAGS:
+            if rest.startswith(tag):
+                self._at += len(tag)
+                rest = ""
+                break
+            if tag.startswith(rest) and not self._final:
+                return False
+        self._mode = self._prose_rest
+        return True
+
+
+class _Output:
+    """Collects pieces: joins neighbours, and drops white space next to code and at the end."""
+
+    def __init__(self) -> None:
+        self._pieces: list[Piece] = []
+        self._space: list[str] = []
+        self._fresh = True
+        self._last = "\n"
+
+    @property
+    def is_at_word_start(self) -> bool:
+        return self._last.isspace()
+
+    def add(self, pieces: Iterable[Piece]) -> None:
+        for piece in pieces:
+            if isinstance(piece, Text):
+                self._add_text(piece.text)
+                continue
+            self._pieces.append(piece)
+            self._space = []
+            self._fresh = True
+            if isinstance(piece, CodeEnd):
+                self._last = "\n"
+
+    def _add_text(self, text: str) -> None:
+        if not text:
+            return
+        self._last = text[-1]
+        bare = text.rstrip()
+        if bare:
+            whole = "".join(self._space) + bare
+            if self._fresh and (blank := _BLANK_LINES.match(whole)):
+                whole = whole[blank.end() :]
+            self._fresh = False
+            self._space = []
+            self._pieces.append(Text(whole))
+        if len(bare) < len(text):
+            self._space.append(text[len(bare) :])
+
+    def take(self) -> list[Piece]:
+        """The pieces so far, neighbours of one kind joined."""
+        joined: list[Piece] = []
+        runs: list[str] = []
+        for piece in self._pieces:
+            last = joined[-1] if joined else None
+            if isinstance(piece, Text) and isinstance(last, Text):
+                runs.append(piece.text)
+                joined[-1] = Text("")
+            elif isinstance(piece, CodeText) and isinstance(last, CodeText) and last.key == piece.key:
+                runs.append(piece.text)
+            else:
+                self._settle(joined, runs)
+                joined.append(piece)
+                runs = [piece.text] if isinstance(piece, Text | CodeText) else []
+        self._settle(joined, runs)
+        self._pieces = []
+        return joined
+
+    @staticmethod
+    def _settle(joined: list[Piece], runs: list[str]) -> None:
+        if len(runs) > 1:
+            last = joined[-1]
+            text = "".join(runs)
+            joined[-1] = CodeText(last.key, text) if isinstance(last, CodeText) else Text(text)
+
+
+def contains_code_fence(text: str, resolve: Resolve) -> bool:
+    """Whether prose holds code that text mode would run: a model in tool mode that did not call the tool."""
+    parser = FencedParser(resolve)
+    return any(isinstance(piece, CodeStart) for piece in parser.feed(text) + parser.finish())
