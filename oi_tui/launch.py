@@ -139,7 +139,7 @@ def _change_folder(folder: str | None) -> None:
         raise UsageError(f"--cwd {folder}: {error.strerror}") from None
 
 
-# -- what needs no session -----------------------------------------------------------------------------------------
+# -- what needs no session --------------------------------------------------------------------------------------------
 
 
 def _answer_without_settings(line: CommandLine) -> int | None:
@@ -190,7 +190,7 @@ def print_settings(settings: Settings) -> None:
         print(note, file=sys.stderr)
 
 
-# -- starting ------------------------------------------------------------------------------------------------------
+# -- starting ---------------------------------------------------------------------------------------------------------
 
 
 def _start(line: CommandLine, settings: Settings) -> int:

@@ -1,0 +1,142 @@
+"""The embedded demo: a scripted `ChatModel`. No AI, no network, no key; but real code for the real kernel.
+
+It answers from the messages of the request alone, as any model does: it finds the user's last request, what it wrote
+for that, and what came of it, in tool mode and in text mode.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from typing import Any
+
+from oi_tui.engine.llm.base import Capabilities, Delta, ModelRequest, ToolCallDelta, Usage
+from oi_tui.engine.llm.demo_scenes import Run, Say, Situation, next_step
+from oi_tui.engine.settings import ModelSettings
+
+PACE = 0.018
+"""Seconds between two words: quick, but so that one sees it being written."""
+
+CONTEXT_WINDOW = 32_000
+
+_FENCE = re.compile(r"```\w*\n(.*?)```", re.DOTALL)
+_DECLINED = re.compile(r"\b(declin\w+|did not (allow|want)|not run|was not executed)\b", re.IGNORECASE)
+_EDITED = re.compile(r"\b(user|you) (edited|changed)\b|\bedited (it|by|the code|before)\b", re.IGNORECASE)
+_INTERRUPTED = re.compile(r"\binterrupted\b|\bKeyboardInterrupt\b|\bstopped by the user\b", re.IGNORECASE)
+
+
+class DemoModel:
+    """Streams the script's answers word by word, `pace` seconds apart."""
+
+    def __init__(self, *, pace: float = PACE) -> None:
+        self._pace = pace
+
+    async def warm(self) -> None:
+        """Nothing to warm."""
+
+    async def capabilities(self, settings: ModelSettings) -> Capabilities:
+        """A modest model that calls tools and sees nothing. It costs nothing."""
+        return Capabilities(
+            supports_functions=True,
+            supports_vision=False,
+            context_window=CONTEXT_WINDOW,
+            max_output_tokens=4096,
+            input_price=0.0,
+            output_price=0.0,
+        )
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Delta, None]:
+        """One answer. Never fails."""
+        said = next_step(read_situation(request.messages))
+        for delta in _deltas(said, tool_mode=bool(request.tools)):
+            await asyncio.sleep(self._pace)
+            yield delta
+        tokens = sum(len(str(message.get("content") or "")) for message in request.messages) // 4
+        answer = (len(said.text) + len(said.code or "")) // 4
+        yield Delta(
+            finish_reason="tool_calls" if said.code and request.tools else "stop",
+            usage=Usage(prompt_tokens=tokens, completion_tokens=answer, cost=0.0, estimated=True),
+        )
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+
+def _deltas(said: Say, *, tool_mode: bool) -> Iterator[Delta]:
+    for word in _words(said.text):
+        yield Delta(text=word)
+    if said.code is None:
+        return
+    if not tool_mode:
+        for word in _words(f"\n\n```{said.language}\n{said.code.rstrip()}\n```\n"):
+            yield Delta(text=word)
+        return
+    yield Delta(tool_calls=(ToolCallDelta(index=0, id="demo_call", name="execute"),))
+    for word in _words(json.dumps({"language": said.language, "code": said.code.rstrip()})):
+        yield Delta(tool_calls=(ToolCallDelta(index=0, arguments=word),))
+
+
+def _words(text: str) -> list[str]:
+    """The text in pieces of a word each, with the space behind it; joined they are the text."""
+    return re.findall(r"\S+\s*|\s+", text)
+
+
+# -- reading the request -----------------------------------------------------------------------------------------------
+
+
+def read_situation(messages: Sequence[Mapping[str, Any]]) -> Situation:
+    """What the user asked last, and what has been run for it. Requests and results are told apart by their places."""
+    request, runs = "", list[Run]()
+    before: Run | None = None
+    pending: list[str] = []
+    requests = 0
+    for message in messages:
+        role, text = message.get("role"), _text_of(message)
+        if role == "assistant":
+            pending += _codes_of(message, text)
+        elif role == "tool" or (role == "user" and pending):
+            runs.append(_run(pending.pop(0) if pending else "", text))
+        elif role == "user" and text and not _is_picture(message):
+            before = runs[-1] if runs else None
+            request, runs = text, []
+            requests += 1
+    return Situation(request, runs, before, is_first=requests <= 1)
+
+
+def _run(code: str, output: str) -> Run:
+    return Run(
+        code,
+        output,
+        edited=bool(_EDITED.search(output)),
+        interrupted=bool(_INTERRUPTED.search(output)),
+        declined=bool(_DECLINED.search(output)),
+    )
+
+
+def _text_of(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    if isinstance(content, list):
+        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+    return str(content or "")
+
+
+def _is_picture(message: Mapping[str, Any]) -> bool:
+    content = message.get("content")
+    return isinstance(content, list) and any("image_url" in part for part in content if isinstance(part, Mapping))
+
+
+def _codes_of(message: Mapping[str, Any], text: str) -> list[str]:
+    """The code that an assistant message wants to run."""
+    calls = message.get("tool_calls")
+    if isinstance(calls, list) and calls:
+        return [_code_of_call(call) for call in calls if isinstance(call, Mapping)]
+    return [match.group(1).rstrip("\n") for match in _FENCE.finditer(text)]
+
+
+def _code_of_call(call: Mapping[str, Any]) -> str:
+    try:
+        return str(json.loads(call["function"]["arguments"])["code"])
+    except (KeyError, TypeError, ValueError):
+        return ""
