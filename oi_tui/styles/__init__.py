@@ -1,0 +1,1 @@
+"""How the app looks: design tokens and themes (`themes`), and one stylesheet per screen."""
