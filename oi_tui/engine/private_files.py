@@ -62,9 +62,10 @@ def read_regular(path: Path, limit: int) -> bytes:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise SettingsError(f"{path} cannot be read: {reason}.") from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise SettingsError(f"{path} is not a regular file.")
     with open(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise SettingsError(f"{path} is not a regular file.")
         data = file.read(limit + 1)
     if len(data) > limit:
         raise SettingsError(f"{path} is larger than {limit // 1024} KiB.", "That is no file of oi-tui.")

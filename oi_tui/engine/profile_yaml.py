@@ -26,7 +26,10 @@ class Entry:
 
 def parse_yaml(text: str) -> list[Entry]:
     """The entries of a YAML profile in order. Raises `SettingsError`; never makes anything but plain data."""
-    loader = yaml.SafeLoader(text)
+    try:
+        loader = yaml.SafeLoader(text)
+    except yaml.YAMLError as error:
+        raise _syntax_error(error) from None
     try:
         node = loader.get_single_node()
         if node is None:
@@ -38,8 +41,6 @@ def parse_yaml(text: str) -> list[Entry]:
         raise _syntax_error(error) from None
     except RecursionError:
         raise SettingsError("it is nested too deeply.") from None
-    except ValueError as error:
-        raise SettingsError(f"it is not valid YAML: {error}.") from None
     finally:
         loader.dispose()
 
@@ -53,10 +54,17 @@ def _entries(loader: yaml.SafeLoader, node: yaml.MappingNode, prefix: str) -> It
         if not prefix and key in SECTIONS:
             if isinstance(value_node, yaml.MappingNode):
                 yield from _entries(loader, value_node, f"{key}.")
-            elif loader.construct_object(value_node, deep=True) is not None:
+            elif _value(loader, value_node) is not None:
                 raise SettingsError(f"line {line}: below `{key}:` there should be settings, indented.")
             continue
-        yield Entry(key, loader.construct_object(value_node, deep=True), line)
+        yield Entry(key, _value(loader, value_node), line)
+
+
+def _value(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
+    try:
+        return loader.construct_object(node, deep=True)
+    except (ValueError, OverflowError) as error:  # a date of month 13, a number of 5,000 digits
+        raise SettingsError(f"line {node.start_mark.line + 1}: this value cannot be read: {error}.") from None
 
 
 def _syntax_error(error: yaml.YAMLError) -> SettingsError:
