@@ -5,7 +5,8 @@ seen at once. `JsonStream` turns characters into events in one pass: each charac
 a string is passed on as soon as it is certain.
 
 It reads more than JSON, because local models write more than JSON: raw newlines and tabs in strings, single quotes,
-bare keys, trailing commas, and escapes that do not exist (`\\d` stays what it is). It never guesses where a string ends.
+bare keys, trailing commas, and escapes that do not exist (`\\d` stays what it is). It never guesses where a string
+ends.
 """
 
 from __future__ import annotations

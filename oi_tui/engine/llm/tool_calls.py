@@ -27,9 +27,6 @@ from oi_tui.engine.llm.call_reader import (
 from oi_tui.engine.llm.partial_json import join_surrogates
 from oi_tui.engine.llm.pieces import CodeEnd, CodeStart, CodeText, Piece, Resolve
 
-CUT_REASONS = frozenset({"length", "max_tokens", "content_filter", "error"})
-"""Finish reasons that mean: the model had more to say."""
-
 _OBJECT_WITH_KEY = re.compile(r"""\s*\{\s*["']?(\w+)["']?\s*:""")
 _MAYBE_OBJECT = re.compile(r"""\s*(?:\{\s*(?:["']?\w*["']?\s*)?)?\Z""")
 _ARGUMENT_KEYS = frozenset({"language", "lang", "code", "command", "cmd", "script", "source", "input", "arguments"})
@@ -56,7 +53,7 @@ def execute_tool(languages: Sequence[str]) -> dict[str, Any]:
 
 
 class ToolCallParser:
-    """The tool calls of one answer. Feed it every delta, then finish it with the answer's finish reason."""
+    """The tool calls of one answer. Feed it every delta, then finish it."""
 
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve
@@ -77,11 +74,12 @@ class ToolCallParser:
             pieces += call.feed(delta)
         return pieces
 
-    def finish(self, finish_reason: str | None) -> list[Piece]:
-        """End every call. A call whose arguments are not whole is ended as incomplete, whatever the reason says."""
+    def finish(self, complete: bool = True) -> list[Piece]:
+        """End every call. `complete`: the model ended the answer itself. Even then a call whose code is not whole is
+        ended as incomplete; and one whose arguments are whole is complete even in an answer that was cut."""
         pieces: list[Piece] = []
         for call in self._calls:
-            pieces += call.finish(cut=finish_reason is None or finish_reason in CUT_REASONS)
+            pieces += call.finish(cut=not complete)
         return pieces
 
     def _open(self, delta: ToolCallDelta) -> _ToolCall:
@@ -165,7 +163,7 @@ class _ToolCall:
         return self._seen(pieces)
 
     def _new_reader(self) -> CallReader | _RawCode:
-        known, language = tool_language(self.name, self._resolve)
+        language = tool_language(self.name, self._resolve)[1]
         tail = self.name.strip().lower().rpartition(".")[2]
         call_id = self.call_id if not self._is_started else f"{self.call_id}_{uuid4().hex[:4]}"
         if tail == "functions" or language is not None:
