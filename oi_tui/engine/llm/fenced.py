@@ -45,13 +45,13 @@ _BLANK_LINES = re.compile(r"(?:[ \t\r]*\n)+")
 class FencedParser:
     """One answer. Feed it text as it comes, then finish it.
 
-    `resolve` tells which tags are languages that can run. With `fences` off (tool mode) every fence is prose, and
+    `resolve` tells which tags are languages that can run. With `run_fences` off (tool mode) every fence is prose, and
     only printed tool calls become code. Blank lines next to code are dropped, and so is white space at the end.
     """
 
-    def __init__(self, resolve: Resolve, *, fences: bool = True) -> None:
+    def __init__(self, resolve: Resolve, *, run_fences: bool = True) -> None:
         self._resolve = resolve
-        self._fences = fences
+        self._run_fences = run_fences
         self._keys = count()
         self._text = ""
         self._at = 0
@@ -164,7 +164,7 @@ class FencedParser:
     def _open_fence(self, opening: str, marker: str, info: str, indent: int, end: int) -> None:
         self._at = end
         self._fence = Fence(opening, marker, indent)
-        language = language_of_info(info, self._resolve) if self._fences else None
+        language = language_of_info(info, self._resolve) if self._run_fences else None
         tag = info.strip().lower()
         if language is not None:
             key = self._new_key()
@@ -180,7 +180,7 @@ class FencedParser:
     def _open_other(self, tag: str) -> None:
         """The fence holds no code for certain: prose, or, without a tag, something to look at when it is closed."""
         assert self._fence is not None
-        if tag or not self._fences:
+        if tag or not self._run_fences:
             self._body = ProseBody()
             self._out.add([Text(self._fence.opening)])
         else:

@@ -27,6 +27,9 @@ from oi_tui.engine.llm.call_reader import (
 from oi_tui.engine.llm.partial_json import join_surrogates
 from oi_tui.engine.llm.pieces import CodeEnd, CodeStart, CodeText, Piece, Resolve
 
+CUT_REASONS = frozenset({"length", "max_tokens", "content_filter", "error"})
+"""Finish reasons that mean: the model had more to say."""
+
 _OBJECT_WITH_KEY = re.compile(r"""\s*\{\s*["']?(\w+)["']?\s*:""")
 _MAYBE_OBJECT = re.compile(r"""\s*(?:\{\s*(?:["']?\w*["']?\s*)?)?\Z""")
 _ARGUMENT_KEYS = frozenset({"language", "lang", "code", "command", "cmd", "script", "source", "input", "arguments"})
@@ -74,12 +77,12 @@ class ToolCallParser:
             pieces += call.feed(delta)
         return pieces
 
-    def finish(self, complete: bool = True) -> list[Piece]:
-        """End every call. `complete`: the model ended the answer itself. Even then a call whose code is not whole is
-        ended as incomplete; and one whose arguments are whole is complete even in an answer that was cut."""
+    def finish(self, finish_reason: str | None) -> list[Piece]:
+        """End every call. None as reason: the stream broke off. A call whose code is not whole is ended as incomplete
+        whatever the reason says, and one whose arguments are whole is complete even in an answer that was cut."""
         pieces: list[Piece] = []
         for call in self._calls:
-            pieces += call.finish(cut=not complete)
+            pieces += call.finish(cut=finish_reason is None or finish_reason in CUT_REASONS)
         return pieces
 
     def _open(self, delta: ToolCallDelta) -> _ToolCall:
