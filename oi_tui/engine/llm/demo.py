@@ -14,17 +14,19 @@ from typing import Any
 
 from oi_tui.engine.llm.base import Capabilities, Delta, ModelRequest, ToolCallDelta, Usage
 from oi_tui.engine.llm.demo_scenes import Run, Say, Situation, next_step
-from oi_tui.engine.settings import ModelSettings
+from oi_tui.engine.llm.request_form import text_of
+from oi_tui.engine.settings import CODE_OUTPUT_TEMPLATE, EMPTY_CODE_OUTPUT_TEMPLATE, ModelSettings
 
 PACE = 0.018
 """Seconds between two words: quick, but so that one sees it being written."""
 
 CONTEXT_WINDOW = 32_000
 
-_FENCE = re.compile(r"```\w*\n(.*?)```", re.DOTALL)
-_DECLINED = re.compile(r"\b(declin\w+|did not (allow|want)|not run|was not executed)\b", re.IGNORECASE)
-_EDITED = re.compile(r"\b(user|you) (edited|changed)\b|\bedited (it|by|the code|before)\b", re.IGNORECASE)
-_INTERRUPTED = re.compile(r"\binterrupted\b|\bKeyboardInterrupt\b|\bstopped by the user\b", re.IGNORECASE)
+_FENCE = re.compile(r"^```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_NOT_RUN = re.compile(r"\bdeclined to run\b|\bwas not run\b")
+_EDITED = "The user changed your code before it ran."
+_STOPPED = "[The user stopped this code"
+_NO_OUTPUT = ("No output.", EMPTY_CODE_OUTPUT_TEMPLATE)
 
 
 class DemoModel:
@@ -87,44 +89,38 @@ def _words(text: str) -> list[str]:
 
 
 def read_situation(messages: Sequence[Mapping[str, Any]]) -> Situation:
-    """What the user asked last, and what has been run for it. Requests and results are told apart by their places."""
+    """What the user asked last, and what has been run for it."""
     request, runs = "", list[Run]()
     before: Run | None = None
     pending: list[str] = []
     requests = 0
     for message in messages:
-        role, text = message.get("role"), _text_of(message)
+        role, text = message.get("role"), text_of(message).strip()
         if role == "assistant":
             pending += _codes_of(message, text)
-        elif role == "tool" or (role == "user" and pending):
-            runs.append(_run(pending.pop(0) if pending else "", text))
-        elif role == "user" and text and not _is_picture(message):
+            continue
+        is_said = role == "user" and getattr(message, "opens_exchange", not pending)
+        if role == "tool" or (role == "user" and pending):
+            # In text mode what the user says next may stand in the same message, below the result.
+            result, _, text = text.rpartition("\n\n") if is_said else (text, "", "")
+            runs.append(_run(pending.pop(0) if pending else "", result))
+        if is_said and text:
             before = runs[-1] if runs else None
-            request, runs = text, []
+            request, runs, pending = text, [], []
             requests += 1
     return Situation(request, runs, before, is_first=requests <= 1)
 
 
-def _run(code: str, output: str) -> Run:
-    return Run(
-        code,
-        output,
-        edited=bool(_EDITED.search(output)),
-        interrupted=bool(_INTERRUPTED.search(output)),
-        declined=bool(_DECLINED.search(output)),
-    )
-
-
-def _text_of(message: Mapping[str, Any]) -> str:
-    content = message.get("content")
-    if isinstance(content, list):
-        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
-    return str(content or "")
-
-
-def _is_picture(message: Mapping[str, Any]) -> bool:
-    content = message.get("content")
-    return isinstance(content, list) and any("image_url" in part for part in content if isinstance(part, Mapping))
+def _run(code: str, result: str) -> Run:
+    edited = result.startswith(_EDITED)
+    output = result.partition("\n\n")[2] if edited else result
+    beginning, _, end = CODE_OUTPUT_TEMPLATE.partition("{content}")
+    output = output.removeprefix(beginning).removesuffix(end)
+    if output in _NO_OUTPUT:
+        output = ""
+    interrupted = _STOPPED in output
+    output = "\n".join(line for line in output.splitlines() if not line.startswith(_STOPPED))
+    return Run(code, output, edited, interrupted, declined=bool(_NOT_RUN.search(result)))
 
 
 def _codes_of(message: Mapping[str, Any], text: str) -> list[str]:

@@ -11,6 +11,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from oi_tui.engine.settings import LOOP_BREAKERS
+
+TASK_DONE = LOOP_BREAKERS[0]
 LABEL = "demo: scripted, no AI"
 
 ABILITIES = (
@@ -66,6 +69,8 @@ class Say:
 
 def next_step(situation: Situation) -> Say:
     """What the demo says now."""
+    if TASK_DONE in situation.request:  # loop mode asks whether there is more to do
+        return Say(TASK_DONE)
     scene = _scene_for(situation.request)
     if situation.runs:
         last = situation.runs[-1]
@@ -362,6 +367,8 @@ def _loop(situation: Situation) -> Say:
         )
     last = situation.runs[-1]
     found = re.findall(r"pi is about ([\d.]+)", last.output)
+    if last.interrupted or (last.error or "").startswith("KeyboardInterrupt"):
+        return Say(_stopped(last))
     return _failed(last) or Say(f"After all steps pi is about {found[-1]}." if found else "It is done.")
 
 
