@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from oi_tui.engine.llm.function_tags import FunctionTagStream
 from oi_tui.engine.llm.partial_json import JsonEvent, JsonStream, Path
 from oi_tui.engine.llm.pieces import CodeEnd, CodeStart, CodeText, Piece, Resolve
 
@@ -81,7 +82,7 @@ class CallReader:
     """One JSON text with one call or several.
 
     `printed` is for JSON found in prose, where it may be anything: nothing is passed on before it is certain to be a
-    call, and `verdict` becomes False as soon as it is certain that it is not one.
+    call, and `verdict` becomes False as soon as it is certain that it is not one. `stream` reads another notation.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class CallReader:
         name: str = "",
         call_id: str | None = None,
         printed: bool = False,
+        stream: JsonStream | FunctionTagStream | None = None,
     ) -> None:
         self.verdict: bool | None = None
         self._resolve = resolve
@@ -99,7 +101,7 @@ class CallReader:
         self._name = name
         self._call_id = call_id
         self._printed = printed
-        self._stream = JsonStream()
+        self._stream = stream or JsonStream()
         self._nested: dict[Path, _Nested] = {}
         self._calls: dict[tuple[int, ...], _Call] = {}
         self._pieces: list[Piece] = []

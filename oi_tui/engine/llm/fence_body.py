@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from oi_tui.engine.llm.call_reader import CUT_OFF
@@ -12,32 +11,21 @@ from oi_tui.engine.llm.fence_syntax import looks_like_python
 from oi_tui.engine.llm.pieces import CodeEnd, CodeStart, CodeText, Piece, Text
 
 
-@dataclass(frozen=True, slots=True)
 class Fence:
-    """An opening fence. `opening` is its line as written, `indent` the columns that its lines lose."""
+    """An opening fence. `opening` is its line as written, `indent` the columns that its lines lose.
 
-    opening: str
-    marker: str
-    indent: int
+    `closing` matches a line that closes it, `closing_at_end` the same as the last line of the answer, `closing_begun`
+    what may still become one.
+    """
 
-    @property
-    def closing(self) -> re.Pattern[str]:
-        """A line that closes it."""
-        return re.compile(rf" {{0,{self.indent + 3}}}{self._run}[ \t\r]*\n")
-
-    @property
-    def closing_at_end(self) -> re.Pattern[str]:
-        """The same as the last line of the answer."""
-        return re.compile(rf" {{0,{self.indent + 3}}}{self._run}[ \t\r]*\Z")
-
-    @property
-    def closing_begun(self) -> re.Pattern[str]:
-        """Something that may become a line that closes it."""
-        return re.compile(rf" {{0,{self.indent + 3}}}{re.escape(self.marker[0])}*[ \t\r]*\Z")
-
-    @property
-    def _run(self) -> str:
-        return f"{re.escape(self.marker[0])}{{{len(self.marker)},}}"
+    def __init__(self, opening: str, marker: str, indent: int) -> None:
+        self.opening = opening
+        self.marker = marker
+        self.indent = indent
+        lead, char = f" {{0,{indent + 3}}}", re.escape(marker[0])
+        self.closing = re.compile(rf"{lead}{char}{{{len(marker)},}}[ \t]*\n")
+        self.closing_at_end = re.compile(rf"{lead}{char}{{{len(marker)},}}[ \t]*\Z")
+        self.closing_begun = re.compile(rf"{lead}{char}*[ \t]*\Z")
 
 
 class Body(Protocol):

@@ -14,14 +14,17 @@ that is at least as long. What can still become a fence is held back; everything
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import count
 
 from oi_tui.engine.llm.call_reader import CallReader
 from oi_tui.engine.llm.code_repair import repair_code
 from oi_tui.engine.llm.fence_body import Body, CodeBody, Fence, ProseBody, UndecidedBody
 from oi_tui.engine.llm.fence_syntax import language_of_info
-from oi_tui.engine.llm.pieces import CodeEnd, CodeStart, CodeText, Piece, Resolve, Text
+from oi_tui.engine.llm.function_tags import FunctionTagStream
+from oi_tui.engine.llm.piece_output import PieceOutput
+from oi_tui.engine.llm.pieces import CodeStart, Piece, Reasoning, Resolve, Text
+from oi_tui.engine.llm.printed_calls import CLOSING_TAGS, JSON_TAGS, call_opening, may_become_call
 
 __all__ = ["FencedParser", "contains_code_fence", "repair_code"]
 
@@ -35,11 +38,9 @@ _GLUED = re.compile(r"(`{3,})([\w+#.\-]+)[ \t\r]*\n")
 _MAYBE_GLUED = re.compile(r"`+(?:[\w+#.\-]+[ \t\r]*)?\Z")
 _TICKS = re.compile(r"`+")
 _SPECIAL = re.compile(r"[\n`{\[<]")
-_CALL_TAGS = ("<tool_call>", "<function_call>", "<|tool_call|>", "<|python_tag|>", "[TOOL_CALLS]")
-_CALL_OPEN = re.compile("(" + "|".join(map(re.escape, _CALL_TAGS)) + r")?\s*(?=\{|\[\s*\{)")
-_CLOSING_TAGS = ("</tool_call>", "</function_call>", "<|/tool_call|>", "<tool_call|>")
-_JSON_TAGS = frozenset({"", "json", "jsonc", "json5", "tool_call", "tool_calls", "tool", "function_call"})
-_BLANK_LINES = re.compile(r"(?:[ \t\r]*\n)+")
+_THINK = re.compile(r"\s*<(think|thinking)>")
+_SPACE = re.compile(r"\s+")
+_MAYBE_THINK = re.compile(r"\s*(?:<(?:t(?:h(?:i(?:n(?:k(?:i(?:n(?:g)?)?)?)?)?)?)?)?)?\Z")
 
 
 class FencedParser:
@@ -53,11 +54,16 @@ class FencedParser:
         self._resolve = resolve
         self._run_fences = run_fences
         self._keys = count()
+        self._begin()
+
+    def _begin(self) -> None:
         self._text = ""
         self._at = 0
+        self._carriage_return = ""
         self._final = False
-        self._out = _Output()
-        self._mode: Callable[[], bool] = self._prose_line
+        self._out = PieceOutput()
+        self._mode: Callable[[], bool] = self._beginning
+        self._think_tag = ""
         self._list_indent = 0
         self._after_blank = True
         self._fence: Fence | None = None
@@ -68,13 +74,19 @@ class FencedParser:
 
     def feed(self, text: str) -> list[Piece]:
         """The pieces that have become certain."""
+        text = self._carriage_return + text
+        self._carriage_return = "\r" if text.endswith("\r") else ""
+        text = text.removesuffix("\r").replace("\r\n", "\n")
         self._text = self._text[self._at :] + text
         self._at = 0
         self._run()
         return self._out.take()
 
     def finish(self, complete: bool = True) -> list[Piece]:
-        """Nothing more comes. `complete`: the model ended the answer itself, so an open fence is whole."""
+        """Nothing more comes. `complete`: the model ended the answer itself, so an open fence is whole.
+
+        Afterwards the parser is ready for another text; keys go on.
+        """
         self._final = True
         self._run()
         while self._reader is not None and self._reader.verdict is None:
@@ -85,8 +97,9 @@ class FencedParser:
         elif self._fence is not None:
             self._out.add(self._body.end("", complete=complete))
         self._out.add([Text(self._text[self._at :])])
-        self._text, self._at, self._reader, self._fence = "", 0, None, None
-        return self._out.take()
+        pieces = self._out.take()
+        self._begin()
+        return pieces
 
     def _run(self) -> None:
         while self._at < len(self._text) and self._mode():
@@ -105,13 +118,46 @@ class FencedParser:
             return False
         return pattern.match(self._text, self._at) is not None
 
+    def _beginning(self) -> bool:
+        """At the beginning of the answer, where local models think aloud."""
+        if thinking := _THINK.match(self._text, self._at):
+            self._think_tag = f"</{thinking[1]}>"
+            self._at = thinking.end()
+            self._mode = self._think_space
+        elif self._may_hold(_MAYBE_THINK):
+            return False
+        else:
+            self._mode = self._prose_line
+        return True
+
+    def _think_space(self) -> bool:
+        if space := _SPACE.match(self._text, self._at):
+            self._at = space.end()
+        else:
+            self._mode = self._thinking
+        return True
+
+    def _thinking(self) -> bool:
+        end = self._text.find(self._think_tag, self._at)
+        if end >= 0:
+            self._out.add([Reasoning(self._text[self._at : end])] if end > self._at else [])
+            self._at = end + len(self._think_tag)
+            self._mode = self._prose_line
+            return True
+        end = len(self._text) - (0 if self._final else _overlap(self._text, self._think_tag))
+        self._out.add([Reasoning(self._text[self._at : end])] if end > self._at else [])
+        self._at = max(self._at, end)
+        return self._final
+
     # Prose. Each mode consumes something and returns True, or returns False: it needs more text.
 
     def _prose_line(self) -> bool:
         """At the beginning of a line."""
         opening = _OPEN.match(self._text, self._at)
         if opening is not None and self._opens(opening[1]):
-            self._open_fence(opening[0], opening[2], opening[3], len(opening[1]), opening.end())
+            self._pass_text(self._at + len(opening[1].rstrip()))  # the number of a list item
+            written = self._text[self._at : opening.end()]
+            self._open_fence(written, opening[2], opening[3], len(opening[1]), opening.end())
             return True
         if opening is None and self._may_hold(_MAYBE_OPEN):
             return False
@@ -170,7 +216,7 @@ class FencedParser:
             key = self._new_key()
             self._body = CodeBody(key)
             self._out.add([CodeStart(key, language)])
-        elif tag in _JSON_TAGS:
+        elif tag in JSON_TAGS:
             self._mode = self._fence_peek
             return
         else:
@@ -194,7 +240,7 @@ class FencedParser:
     def _fence_peek(self) -> bool:
         """The first character in a fence that may hold a printed call."""
         if self._text[self._at] in "{[":
-            self._begin_call("")
+            self._begin_call("", "")
         else:
             self._open_other(self._fence_tag())
         return True
@@ -248,32 +294,24 @@ class FencedParser:
 
     def _maybe_call(self) -> bool:
         """At a character that may begin a tool call printed as text."""
-        opening = _CALL_OPEN.match(self._text, self._at)
-        if opening is not None and (opening[1] or self._out.is_at_word_start):
-            self._call_raw = [opening[0]]
+        at_word_start = self._out.is_at_word_start
+        opening = call_opening(self._text, self._at, at_word_start=at_word_start)
+        if opening is not None:
             self._at = opening.end()
-            self._begin_call(opening[1] or "")
+            self._begin_call(opening[1] or "", opening[0])
             return True
-        if opening is None and not self._final and self._may_become_call():
+        rest = self._text[self._at : self._at + _HOLD_LIMIT]
+        if not self._final and len(rest) < _HOLD_LIMIT and may_become_call(rest, at_word_start=at_word_start):
             return False
         self._pass_text(self._at + 1)
         return True
 
-    def _may_become_call(self) -> bool:
-        rest = self._text[self._at : self._at + _HOLD_LIMIT]
-        if len(self._text) - self._at >= _HOLD_LIMIT:
-            return False
-        for tag in (*_CALL_TAGS, "" if self._out.is_at_word_start else "<"):
-            after = rest.removeprefix(tag)
-            if tag.startswith(rest) or (rest.startswith(tag) and after.strip() in ("", "[")):
-                return True
-        return False
-
-    def _begin_call(self, tag: str) -> None:
-        if self._fence is not None:
-            self._call_raw = []
+    def _begin_call(self, tag: str, raw: str) -> None:
+        """`raw` is what of the call has been read already."""
+        self._call_raw = [raw]
         self._call_tag = tag
-        self._reader = CallReader(self._resolve, self._new_key, printed=True)
+        stream = FunctionTagStream() if self._text[self._at] == "<" else None
+        self._reader = CallReader(self._resolve, self._new_key, printed=True, stream=stream)
         self._mode = self._call
 
     def _call(self) -> bool:
@@ -317,7 +355,7 @@ class FencedParser:
         if self._fence is None:
             return self._after_tag(rest)
         if rest.startswith(("{", "[")):
-            self._begin_call("")
+            self._begin_call("", "")
         elif closed := (self._fence.closing_at_end if self._final else self._fence.closing).match(rest):
             self._at += closed.end()
             self._fence = None
@@ -329,7 +367,7 @@ class FencedParser:
         return True
 
     def _after_tag(self, rest: str) -> bool:
-        for tag in _CLOSING_TAGS:
+        for tag in CLOSING_TAGS:
             if rest.startswith(tag):
                 self._at += len(tag)
                 rest = ""
@@ -340,70 +378,9 @@ class FencedParser:
         return True
 
 
-class _Output:
-    """Collects pieces: joins neighbours, and drops white space next to code and at the end."""
-
-    def __init__(self) -> None:
-        self._pieces: list[Piece] = []
-        self._space: list[str] = []
-        self._fresh = True
-        self._last = "\n"
-
-    @property
-    def is_at_word_start(self) -> bool:
-        return self._last.isspace()
-
-    def add(self, pieces: Iterable[Piece]) -> None:
-        for piece in pieces:
-            if isinstance(piece, Text):
-                self._add_text(piece.text)
-                continue
-            self._pieces.append(piece)
-            self._space = []
-            self._fresh = True
-            if isinstance(piece, CodeEnd):
-                self._last = "\n"
-
-    def _add_text(self, text: str) -> None:
-        if not text:
-            return
-        self._last = text[-1]
-        bare = text.rstrip()
-        if bare:
-            whole = "".join(self._space) + bare
-            if self._fresh and (blank := _BLANK_LINES.match(whole)):
-                whole = whole[blank.end() :]
-            self._fresh = False
-            self._space = []
-            self._pieces.append(Text(whole))
-        if len(bare) < len(text):
-            self._space.append(text[len(bare) :])
-
-    def take(self) -> list[Piece]:
-        """The pieces so far, neighbours of one kind joined."""
-        joined: list[Piece] = []
-        runs: list[str] = []
-        for piece in self._pieces:
-            last = joined[-1] if joined else None
-            if isinstance(piece, Text) and isinstance(last, Text):
-                runs.append(piece.text)
-                joined[-1] = Text("")
-            elif isinstance(piece, CodeText) and isinstance(last, CodeText) and last.key == piece.key:
-                runs.append(piece.text)
-            else:
-                self._settle(joined, runs)
-                joined.append(piece)
-                runs = [piece.text] if isinstance(piece, Text | CodeText) else []
-        self._settle(joined, runs)
-        self._pieces = []
-        return joined
-
-    @staticmethod
-    def _settle(joined: list[Piece], runs: list[str]) -> None:
-        if len(runs) > 1:
-            last = joined[-1]
-            text = "".join(runs)
-            joined[-1] = CodeText(last.key, text) if isinstance(last, CodeText) else Text(text)
+def _overlap(text: str, tag: str) -> int:
+    """How many characters at the end of the text may be the beginning of the tag."""
+    return next((n for n in range(min(len(tag) - 1, len(text)), 0, -1) if tag.startswith(text[-n:])), 0)
 
 
 def contains_code_fence(text: str, resolve: Resolve) -> bool:

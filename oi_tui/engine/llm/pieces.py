@@ -23,6 +23,13 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Reasoning:
+    """The model's thinking, where a server leaves it in the text (`<think>` at the beginning of an answer)."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class CodeStart:
     """A code block begins. `language` is canonical if it is known, otherwise what the model called it.
 
@@ -59,4 +66,4 @@ class CodeEnd:
         return self.complete and self.problem is None
 
 
-Piece: TypeAlias = Text | CodeStart | CodeText | CodeEnd
+Piece: TypeAlias = Text | Reasoning | CodeStart | CodeText | CodeEnd

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any
 from uuid import uuid4
@@ -24,15 +24,19 @@ from oi_tui.engine.llm.call_reader import (
     language_within,
     tool_language,
 )
-from oi_tui.engine.llm.partial_json import join_surrogates
+from oi_tui.engine.llm.partial_json import SurrogateJoiner, join_surrogates
 from oi_tui.engine.llm.pieces import CodeEnd, CodeStart, CodeText, Piece, Resolve
 
 CUT_REASONS = frozenset({"length", "max_tokens", "content_filter", "error"})
 """Finish reasons that mean: the model had more to say."""
 
-_OBJECT_WITH_KEY = re.compile(r"""\s*\{\s*["']?(\w+)["']?\s*:""")
-_MAYBE_OBJECT = re.compile(r"""\s*(?:\{\s*(?:["']?\w*["']?\s*)?)?\Z""")
-_ARGUMENT_KEYS = frozenset({"language", "lang", "code", "command", "cmd", "script", "source", "input", "arguments"})
+_OBJECT_WITH_KEY = re.compile(r"""\{\s*["']?(\w+)["']?\s*:""")
+_MAYBE_OBJECT = re.compile(r"""(?:\{\s*(?:["']?\w*["']?\s*)?)?\Z""")
+_ARGUMENT_KEYS = frozenset(
+    {"language", "lang", "code", "command", "cmd", "script", "source", "input", "arguments", "name"}
+)
+_HEAD_LIMIT = 100
+"""Characters at the beginning of raw arguments by which JSON is recognised."""
 
 
 def execute_tool(languages: Sequence[str]) -> dict[str, Any]:
@@ -117,7 +121,7 @@ class ToolCallParser:
 class _ToolCall:
     """One call: its name, then its arguments."""
 
-    def __init__(self, resolve: Resolve, new_key: Any, delta: ToolCallDelta, call_id: str) -> None:
+    def __init__(self, resolve: Resolve, new_key: Callable[[], str], delta: ToolCallDelta, call_id: str) -> None:
         self.index = delta.index
         self.given_id = delta.id or None
         self.call_id = call_id
@@ -138,7 +142,7 @@ class _ToolCall:
         """Whether a fragment that carries this name begins another call. Some servers repeat the name each time."""
         if not self.has_begun:
             return False
-        return name != self.name or (isinstance(self._reader, CallReader) and self._reader.done)
+        return name != self.name or (self._reader is not None and self._reader.done)
 
     def feed(self, delta: ToolCallDelta) -> list[Piece]:
         if delta.name and delta.name != self.name and not self.has_begun:
@@ -154,7 +158,7 @@ class _ToolCall:
         pieces: list[Piece] = []
         position = 0
         while position < len(text):
-            if isinstance(self._reader, CallReader) and self._reader.done:
+            if self._reader.done:
                 position += len(text[position:]) - len(text[position:].lstrip())
                 if not text.startswith(("{", "["), position):
                     break
@@ -189,7 +193,7 @@ class _ToolCall:
         raw = join_surrogates("".join(self._arguments))
         known = tool_language(self.name, self._resolve)[0]
         language = language_within(self.name, self._resolve) or (DEFAULT_LANGUAGE if known else self.name)
-        done = self._reader is not None and getattr(self._reader, "done", False)
+        done = self._reader is not None and self._reader.done
         complete = done or not raw
         if not known:
             problem = f"There is no tool called {json.dumps(self.name[:80])}. The only tool is execute(language, code)."
@@ -205,13 +209,15 @@ class _ToolCall:
 class _RawCode:
     """Arguments of a tool that is named like a language: the code itself, or JSON after all."""
 
-    def __init__(self, resolve: Resolve, new_key: Any, name: str, call_id: str, language: str) -> None:
+    def __init__(self, resolve: Resolve, new_key: Callable[[], str], name: str, call_id: str, language: str) -> None:
         self._resolve = resolve
         self._new_key = new_key
         self._name = name
         self._call_id = call_id
         self._language = language
-        self._held = ""
+        self._joiner = SurrogateJoiner()
+        self._held: list[str] = []
+        self._head = ""
         self._key: str | None = None
         self._json: CallReader | None = None
 
@@ -224,41 +230,46 @@ class _RawCode:
         return self._json is not None and self._json.broken
 
     def feed(self, text: str, start: int = 0) -> tuple[list[Piece], int]:
+        """Read `text` from `start`; returns the new pieces and how far it read."""
         if self._json is not None:
             return self._json.feed(text, start)
-        self._held += text[start:]
+        text = text[start:]
+        self._held.append(text)
         if self._key is None:
-            if (match := _OBJECT_WITH_KEY.match(self._held)) and match[1] in _ARGUMENT_KEYS:
+            self._head = (self._head + text).lstrip()[:_HEAD_LIMIT]
+            if (match := _OBJECT_WITH_KEY.match(self._head)) and match[1] in _ARGUMENT_KEYS:
                 self._json = CallReader(self._resolve, self._new_key, name=self._name, call_id=self._call_id)
-                return self._json.feed(self._held)[0], len(text)
-            if _MAYBE_OBJECT.match(self._held) or self._is_string(self._held):
-                return [], len(text)
-        return self._pass_on(), len(text)
+                return self._json.feed("".join(self._held))[0], start + len(text)
+            if self._is_string or (len(self._head) < _HEAD_LIMIT and _MAYBE_OBJECT.match(self._head)):
+                return [], start + len(text)
+        return self._pass_on(), start + len(text)
 
-    @staticmethod
-    def _is_string(text: str) -> bool:
+    @property
+    def _is_string(self) -> bool:
         """A JSON string with the code in it; that is known at the end only."""
-        text = text.lstrip()[:3]
-        return text.startswith('"') and not text.startswith('"""')
+        return self._head.startswith('"') and not self._head.startswith('"""')
 
     def _pass_on(self) -> list[Piece]:
         pieces: list[Piece] = []
         if self._key is None:
             self._key = self._new_key()
             pieces.append(CodeStart(self._key, self._language, self._call_id))
-        if self._held:
-            pieces.append(CodeText(self._key, self._held))
-            self._held = ""
+        if text := self._joiner.feed("".join(self._held)):
+            pieces.append(CodeText(self._key, text))
+        self._held = []
         return pieces
 
     def finish(self, *, cut: bool) -> list[Piece]:
+        """End the block, if there is one."""
         if self._json is not None:
             return self._json.finish(cut=cut)
-        if self._key is None and self._is_string(self._held):
-            self._held = _unquoted(self._held)
+        if self._key is None and self._is_string:
+            self._held = [_unquoted("".join(self._held))]
         pieces = self._pass_on() if self._held else []
         if self._key is None:
             return pieces
+        if last := self._joiner.finish():
+            pieces.append(CodeText(self._key, last))
         return [*pieces, CodeEnd(self._key, not cut, CUT_OFF if cut else None)]
 
 
