@@ -193,7 +193,7 @@ class _ToolCall:
         raw = join_surrogates("".join(self._arguments))
         known = tool_language(self.name, self._resolve)[0]
         language = language_within(self.name, self._resolve) or (DEFAULT_LANGUAGE if known else self.name)
-        done = self._reader is not None and self._reader.done
+        done = self._reader is not None and self._reader.done and raw.lstrip().startswith(("{", "["))
         complete = done or not raw
         if not known:
             problem = f"There is no tool called {json.dumps(self.name[:80])}. The only tool is execute(language, code)."
@@ -239,7 +239,9 @@ class _RawCode:
             self._head = (self._head + text).lstrip()[:_HEAD_LIMIT]
             if (match := _OBJECT_WITH_KEY.match(self._head)) and match[1] in _ARGUMENT_KEYS:
                 self._json = CallReader(self._resolve, self._new_key, name=self._name, call_id=self._call_id)
-                return self._json.feed("".join(self._held))[0], start + len(text)
+                held = "".join(self._held)
+                pieces, end = self._json.feed(held)
+                return pieces, start + max(0, len(text) - (len(held) - end))
             if self._is_string or (len(self._head) < _HEAD_LIMIT and _MAYBE_OBJECT.match(self._head)):
                 return [], start + len(text)
         return self._pass_on(), start + len(text)
