@@ -35,8 +35,11 @@ def pieces_of(chunk: Mapping[str, Any]) -> list[Piece]:
     return pieces
 
 
-def usage_of(chunk: Mapping[str, Any]) -> dict[str, int] | None:
-    """Prompt, completion and cached tokens that the provider counted; None if it says nothing."""
+def usage_of(chunk: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Prompt, completion and cached tokens that the provider counted, and the cost where it says one (OpenRouter does).
+
+    None if it says nothing.
+    """
     usage = chunk.get("usage")
     if not isinstance(usage, Mapping):
         return None
@@ -46,7 +49,11 @@ def usage_of(chunk: Mapping[str, Any]) -> dict[str, int] | None:
     details = usage.get("prompt_tokens_details")
     cached = _count(details.get("cached_tokens")) if isinstance(details, Mapping) else 0
     cached = cached or _count(usage.get("cache_read_input_tokens")) or _count(usage.get("prompt_cache_hit_tokens"))
-    return {"prompt_tokens": prompt, "completion_tokens": completion, "cached_tokens": cached}
+    counted: dict[str, Any] = {"prompt_tokens": prompt, "completion_tokens": completion, "cached_tokens": cached}
+    cost = usage.get("cost")
+    if isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0:
+        counted["cost"] = float(cost)
+    return counted
 
 
 def _calls(body: Mapping[str, Any]) -> Iterable[Piece]:
