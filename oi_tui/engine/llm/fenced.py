@@ -35,9 +35,9 @@ _LIST_ITEM = re.compile(rf" *{_ITEM} {{1,4}}(?=\S)")
 _OPEN = re.compile(rf"( *(?:{_ITEM} {{1,4}})?)(`{{3,}}(?=[^`\n]*\n)|~{{3,}})([^\n]*)\n")
 _MAYBE_OPEN = re.compile(r" *(?:(?:[-*+]|\d{1,9}[.)]?)(?: {1,4})?)?(?:`{0,2}|`{3,}[^`\n]*|~{1,2}|~{3,}[^\n]*)\Z")
 _GLUED = re.compile(r"(`{3,})([\w+#.\-]+)[ \t\r]*\n")
-_MAYBE_GLUED = re.compile(r"`+(?:[\w+#.\-]+[ \t\r]*)?\Z")
+_MAYBE_GLUED = re.compile(r"(?:`{1,2}|`{3,}(?:[\w+#.\-]+[ \t]*)?)\Z")
 _TICKS = re.compile(r"`+")
-_SPECIAL = re.compile(r"[\n`{\[<]")
+_SPECIAL = re.compile(r"[\n`{\[<}\]]")
 _THINK = re.compile(r"\s*<(think|thinking)>")
 _SPACE = re.compile(r"\s+")
 _MAYBE_THINK = re.compile(r"\s*(?:<(?:t(?:h(?:i(?:n(?:k(?:i(?:n(?:g)?)?)?)?)?)?)?)?)?\Z")
@@ -66,6 +66,9 @@ class FencedParser:
         self._think_tag = ""
         self._list_indent = 0
         self._after_blank = True
+        self._line_has_text = False
+        self._span = 0
+        self._depth = 0
         self._fence: Fence | None = None
         self._body: Body = ProseBody()
         self._reader: CallReader | None = None
@@ -95,6 +98,8 @@ class FencedParser:
         if self._reader is not None:
             self._out.add(self._reader.finish(cut=not complete))
         elif self._fence is not None:
+            if self._mode == self._fence_peek:
+                self._open_other(self._fence_tag())
             self._out.add(self._body.end("", complete=complete))
         self._out.add([Text(self._text[self._at :])])
         pieces = self._out.take()
@@ -109,7 +114,9 @@ class FencedParser:
         return f"block-{next(self._keys)}"
 
     def _pass_text(self, end: int) -> None:
-        self._out.add([Text(self._text[self._at : end])])
+        text = self._text[self._at : end]
+        self._line_has_text = self._line_has_text or bool(text.strip())
+        self._out.add([Text(text)])
         self._at = end
 
     def _may_hold(self, pattern: re.Pattern[str]) -> bool:
@@ -162,6 +169,10 @@ class FencedParser:
         if opening is None and self._may_hold(_MAYBE_OPEN):
             return False
         self._follow_list()
+        self._line_has_text = False
+        self._span = 0
+        if self._after_blank:
+            self._depth = 0
         self._mode = self._prose_rest
         return True
 
@@ -191,18 +202,24 @@ class FencedParser:
             self._pass_text(self._at + 1)
             self._mode = self._prose_line
             return True
+        if char in "}]":
+            self._depth = max(0, self._depth - 1)
+            self._pass_text(self._at + 1)
+            return True
         return self._ticks() if char == "`" else self._maybe_call()
 
     def _ticks(self) -> bool:
-        """A fence that a model wrote at the end of a line of prose: only with a language that can run."""
-        glued = _GLUED.match(self._text, self._at)
+        """Backticks in a line: a code span, or a fence glued to prose, if it has a language that can run."""
+        glued = _GLUED.match(self._text, self._at) if self._line_has_text else None
         if glued is not None and language_of_info(glued[2], self._resolve) is not None:
             self._open_fence(glued[0], glued[1], glued[2], 0, glued.end())
             return True
         if glued is None and self._may_hold(_MAYBE_GLUED):
             return False
         run = _TICKS.match(self._text, self._at)
-        self._pass_text(run.end() if run else self._at + 1)
+        length = run.end() - self._at if run else 1
+        self._span = length if not self._span else 0 if self._span == length else self._span
+        self._pass_text(self._at + length)
         return True
 
     # Fences.
@@ -210,6 +227,8 @@ class FencedParser:
     def _open_fence(self, opening: str, marker: str, info: str, indent: int, end: int) -> None:
         self._at = end
         self._fence = Fence(opening, marker, indent)
+        self._body = ProseBody()
+        self._depth = 0
         language = language_of_info(info, self._resolve) if self._run_fences else None
         tag = info.strip().lower()
         if language is not None:
@@ -293,16 +312,20 @@ class FencedParser:
     # Printed tool calls.
 
     def _maybe_call(self) -> bool:
-        """At a character that may begin a tool call printed as text."""
+        """At a character that may begin a tool call printed as text. A code span shows an example, and what is inside
+        other JSON is a part of that."""
         at_word_start = self._out.is_at_word_start
-        opening = call_opening(self._text, self._at, at_word_start=at_word_start)
-        if opening is not None:
-            self._at = opening.end()
-            self._begin_call(opening[1] or "", opening[0])
-            return True
-        rest = self._text[self._at : self._at + _HOLD_LIMIT]
-        if not self._final and len(rest) < _HOLD_LIMIT and may_become_call(rest, at_word_start=at_word_start):
-            return False
+        if not self._span and not self._depth:
+            opening = call_opening(self._text, self._at, at_word_start=at_word_start)
+            if opening is not None:
+                self._at = opening.end()
+                self._begin_call(opening[1] or "", opening[0])
+                return True
+            rest = self._text[self._at : self._at + _HOLD_LIMIT]
+            if not self._final and len(rest) < _HOLD_LIMIT and may_become_call(rest, at_word_start=at_word_start):
+                return False
+        if self._depth and self._text[self._at] in "{[":
+            self._depth += 1
         self._pass_text(self._at + 1)
         return True
 
@@ -336,13 +359,15 @@ class FencedParser:
         """It is not a call: read it again as what it is."""
         self._text = "".join(self._call_raw) + self._text[self._at :]
         self._at = 0
+        is_json = self._reader is not None and not self._reader.broken and not self._final
         self._reader = None
         self._call_raw = []
         if self._fence is not None:
             self._open_other(self._fence_tag())
-        else:
-            self._pass_text(1)
-            self._mode = self._prose_rest
+            return
+        self._depth = 1 if is_json and self._text[0] in "{[" else 0
+        self._pass_text(1)
+        self._mode = self._prose_rest
 
     def _after_call(self) -> bool:
         """Behind a call: its closing tag or fence belongs to it."""
