@@ -1,0 +1,338 @@
+"""What the line front end prints: chunks as lines that only ever grow, fit for logs, pipes and screen readers.
+
+Foreign text is sanitised, and code and output stand behind a rail, so that nothing they contain can look like a
+question of ours. Nothing is redrawn: a progress bar shows its first and its last state, and one now and then between.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TextIO
+
+from oi_tui.engine.approval import CodeProposal, digest_of
+from oi_tui.engine.hidden_text import find_hidden, reveal, summary
+from oi_tui.engine.lmc import Chunk
+from oi_tui.plain_files import FileShelf
+from oi_tui.rendering.sanitise import Sanitiser, sanitise, sanitise_line, show_bidi
+
+RAIL = "     | "
+"""Stands before every line of output."""
+PROGRESS_INTERVAL = 10.0
+"""Seconds between two states of a line that overwrites itself."""
+NOTICE_LENGTH = 1000
+
+_DIGITS = re.compile(r"\d+")
+_RESET = "\x1b[0m"
+
+
+class RailedText:
+    """Text of a program, line by line behind a rail. Carriage returns make no line; see the module's text."""
+
+    def __init__(self, write: Callable[[str], object], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._write = write
+        self._clock = clock
+        self._is_open = False
+        self._held: str | None = None
+        self._shown_at = 0.0
+
+    def feed(self, text: str) -> None:
+        """The next piece of sanitised text."""
+        for piece in re.split(r"(\n|\r)", text):
+            if piece == "\n":
+                self._end_line()
+            elif piece == "\r":
+                self._return()
+            elif piece and self._held is not None:
+                self._held += piece
+            elif piece:
+                self._put(piece)
+
+    def close(self) -> None:
+        """End the last line."""
+        if self._is_open or self._held:
+            self._end_line()
+        self._held = None
+
+    def _put(self, text: str) -> None:
+        self._write((text if self._is_open else RAIL + text) + (_RESET if "\x1b" in text else ""))
+        self._is_open = True
+
+    def _return(self) -> None:
+        """What is on the line will be overwritten: from now on, only its newest state is kept."""
+        if self._held and self._clock() - self._shown_at >= PROGRESS_INTERVAL:
+            self._show_held()
+        self._held = ""
+
+    def _show_held(self) -> None:
+        if self._is_open:
+            self._write("\n")
+        self._is_open = False
+        self._put(self._held or "")
+        self._shown_at = self._clock()
+
+    def _end_line(self) -> None:
+        if self._held:
+            self._show_held()
+        self._held = None
+        self._write("\n" if self._is_open else RAIL.rstrip() + "\n")
+        self._is_open = False
+
+
+class CodeLines:
+    """One code block as numbered lines, shown as they arrive, with stand-ins for characters that trick the eye."""
+
+    def __init__(self, write: Callable[[str], object], language: str) -> None:
+        self._write = write
+        self.language = language
+        self._rest = ""
+        self.shown: list[str] = []
+
+    def feed(self, text: str) -> None:
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            self._line(reveal(line, language=self.language).text)
+
+    def close(self) -> None:
+        """Show the last line, which nothing has ended."""
+        if self._rest:
+            self._line(reveal(self._rest, language=self.language).text)
+        self._rest = ""
+
+    def whole(self, code: str) -> None:
+        """Show a complete block."""
+        for line in revealed_lines(code, self.language):
+            self._line(line)
+
+    def _line(self, line: str) -> None:
+        self.shown.append(line)
+        self._write(f"{len(self.shown):>4} | {sanitise(line)}\n")
+
+
+def revealed_lines(code: str, language: str) -> list[str]:
+    """The lines of a block as they are to be shown. Reading it whole finds tricks that span lines."""
+    lines = reveal(code, language=language).text.split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+class LinePrinter:
+    """Prints the chunks of turns for a reader. Answers and code go to `out`, what the program itself says to `err`."""
+
+    def __init__(
+        self, out: TextIO, err: TextIO, files: FileShelf, *, colour: bool = False, verbose: bool = False
+    ) -> None:
+        self._out = out
+        self._err = err
+        self._files = files
+        self._colour = colour
+        self.verbose = verbose
+        self._at_line_start = True
+        self._is_first = True
+        self._text = Sanitiser()
+        self._output = Sanitiser(keep_sgr=colour)
+        self._railed = RailedText(self._write)
+        self._code: CodeLines | None = None
+        self._code_id: str | None = None
+        self._is_code_last = False
+        self._last_notice = ""
+        self.failure: str | None = None
+
+    # -- chunks ---------------------------------------------------------------------------------------------------
+
+    def print(self, chunks: Sequence[Chunk]) -> None:
+        """Print what has happened and flush it."""
+        for chunk in chunks:
+            self._print(chunk)
+        self._out.flush()
+
+    def _print(self, chunk: Chunk) -> None:
+        match (chunk.role, chunk.type):
+            case ("server", kind):
+                self._print_event(kind, chunk)
+            case (_, "confirmation" | "review"):
+                pass
+            case ("computer", "console"):
+                self._print_console(chunk)
+            case (_, "image"):
+                self._print_file(chunk)
+            case ("computer", "code"):
+                self._print_file(chunk)
+            case (_, "code"):
+                self._print_code(chunk)
+            case (_, "reasoning"):
+                self._print_reasoning(chunk)
+            case _:
+                self._print_message(chunk)
+
+    def _print_message(self, chunk: Chunk) -> None:
+        if chunk.start:
+            self._begin_block()
+        self._write(show_bidi(self._text.close() if chunk.end else self._text.feed(chunk.text)))
+        if chunk.end:
+            self._end_line()
+
+    def _print_reasoning(self, chunk: Chunk) -> None:
+        if not self.verbose:
+            return
+        if chunk.start:
+            self._begin_block()
+            self._write("Thinking:\n")
+        self._railed.feed(show_bidi(self._text.close() if chunk.end else self._text.feed(chunk.text)))
+        if chunk.end:
+            self._railed.close()
+
+    def _print_code(self, chunk: Chunk) -> None:
+        if chunk.start or (self._code is None and chunk.text):
+            self._begin_block()
+            language = chunk.format or ""
+            self._write(f"Code, {sanitise_line(language, 40)}:\n")
+            self._code, self._code_id = CodeLines(self._write, language), chunk.id
+        if self._code is not None and chunk.text:
+            self._code.feed(chunk.text)
+        if chunk.end and self._code is not None:
+            self._code.close()
+            self._is_code_last = True
+
+    def _print_console(self, chunk: Chunk) -> None:
+        if chunk.is_ephemeral:
+            return
+        if chunk.start:
+            self._begin_block(blank=False)
+            self._write("Output:\n")
+        self._railed.feed(show_bidi(self._output.close() if chunk.end else self._output.feed(chunk.text)))
+        if chunk.end:
+            self._railed.close()
+
+    def _print_file(self, chunk: Chunk) -> None:
+        if chunk.is_flag:
+            return
+        self._begin_block(blank=False)
+        self._write(f"{self._files.keep(chunk)}\n")
+
+    def _print_event(self, kind: str, chunk: Chunk) -> None:
+        if kind == "error":
+            self.failure = chunk.text
+            self.say(f"error: {chunk.text}")
+        elif kind == "notice" and chunk.text:
+            self._print_notice(chunk)
+        elif kind == "decision" and isinstance(chunk.content, dict):
+            self._print_decision(chunk.content)
+        elif kind == "usage" and self.verbose and isinstance(chunk.content, dict):
+            used = chunk.content
+            self.say(f"tokens: {used.get('prompt_tokens', 0)} in, {used.get('completion_tokens', 0)} out")
+
+    def _print_notice(self, chunk: Chunk) -> None:
+        pattern = f"{chunk.format} {_DIGITS.sub('#', chunk.text)}"
+        if pattern != self._last_notice:  # a countdown is said once
+            self.say(f"note: {chunk.text}")
+        self._last_notice = pattern
+
+    def _print_decision(self, content: dict[str, Any]) -> None:
+        if content.get("verdict") == "run" and content.get("edited"):
+            added, removed = content.get("added"), content.get("removed")
+            self.say(f"note: runs as edited by you, +{added} −{removed}, digest {str(content.get('digest'))[:6]}")
+
+    # -- around a question ----------------------------------------------------------------------------------------
+
+    def show_proposal(self, proposal: CodeProposal) -> None:
+        """Make sure that the proposed code is the last thing above the question, whole and as it will run."""
+        wanted = revealed_lines(proposal.code, proposal.language)
+        shown = self._code.shown if self._code is not None and self._code_id == proposal.id else None
+        if not self._is_code_last or shown != wanted:
+            self.show_code(proposal.code, proposal.language)
+        self._write(f"{count_lines(len(wanted))}, digest {digest_of(proposal.code)[:6]}\n")
+        if findings := find_hidden(proposal.code, language=proposal.language):
+            self._write(f"Warning: {sanitise_line(summary(findings), NOTICE_LENGTH)}\n")
+        self._is_code_last = False
+        self._out.flush()
+
+    def show_code(self, code: str, language: str) -> None:
+        """A complete block of code."""
+        self._begin_block()
+        self._write(f"Code, {sanitise_line(language, 40)}:\n")
+        CodeLines(self._write, language).whole(code)
+
+    def say(self, text: str) -> None:
+        """A line of the program's own, for the error stream."""
+        self._end_line()
+        self._out.flush()
+        print(sanitise_line(text, NOTICE_LENGTH), file=self._err, flush=True)
+
+    def tell(self, text: str) -> None:
+        """Lines of the program's own, for the output."""
+        self._end_line()
+        self._write(f"{sanitise(text)}\n")
+        self._out.flush()
+
+    def end_turn(self) -> None:
+        """The turn is over, perhaps in the middle of something."""
+        self._railed.close()
+        self._end_line()
+        self._text, self._output = Sanitiser(), Sanitiser(keep_sgr=self._colour)
+        self._code = None
+        self._is_code_last = False
+        self._last_notice = ""
+        self._out.flush()
+
+    # -- lines ----------------------------------------------------------------------------------------------------
+
+    def _begin_block(self, *, blank: bool = True) -> None:
+        self._end_line()
+        if blank and not self._is_first:
+            self._write("\n")
+        self._is_first = False
+        self._is_code_last = False
+
+    def _end_line(self) -> None:
+        if not self._at_line_start:
+            self._write("\n")
+
+    def _write(self, text: str) -> None:
+        if text:
+            self._out.write(text)
+            self._at_line_start = text.endswith("\n")
+
+
+def count_lines(count: int) -> str:
+    return "1 line" if count == 1 else f"{count} lines"
+
+
+def wants_colour(stream: TextIO, environ: Any) -> bool:
+    """Whether a program's own colours are passed on: only to a terminal that has not said no."""
+    return bool(stream.isatty()) and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
+class JsonPrinter:
+    """Prints LMC chunks for a program, one JSON object per line. What is outside the protocol is left out."""
+
+    def __init__(self, out: TextIO, err: TextIO) -> None:
+        self._out = out
+        self._err = err
+        self.failure: str | None = None
+
+    def print(self, chunks: Sequence[Chunk]) -> None:
+        """Print what has happened and flush it."""
+        for chunk in chunks:
+            if chunk.type == "error" and chunk.role == "server":
+                self.failure = chunk.text
+            if chunk.is_protocol:
+                self._out.write(json.dumps(chunk.to_dict()) + "\n")
+            elif chunk.type == "notice" and chunk.text:
+                self.say(f"note: {chunk.text}")
+        self._out.flush()
+
+    def show_proposal(self, proposal: CodeProposal) -> None:
+        """Nothing: the confirmation chunk has said it."""
+
+    def say(self, text: str) -> None:
+        """A line of the program's own, for the error stream."""
+        self._out.flush()
+        print(sanitise_line(text, NOTICE_LENGTH), file=self._err, flush=True)
+
+    tell = say
+
+    def end_turn(self) -> None:
+        """Nothing is left open."""
+        self._out.flush()
