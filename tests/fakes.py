@@ -76,7 +76,8 @@ class FakeLanguage:
         self.aliases = aliases
         self.file_extension = file_extension
         self._script = script or printing("")
-        self._running: asyncio.Task[Any] | None = None
+        self._is_running = False
+        self._stop = asyncio.Event()
         self.ran: list[ApprovedCode] = []
         self.interrupted = 0
         self.restarted = 0
@@ -87,7 +88,7 @@ class FakeLanguage:
 
     @property
     def is_running(self) -> bool:
-        return self._running is not None
+        return self._is_running
 
     async def warm(self) -> None:
         pass
@@ -95,27 +96,34 @@ class FakeLanguage:
     async def run(self, code: ApprovedCode, *, answer: Answerer) -> AsyncGenerator[Chunk, None]:
         self.ran.append(code)
         steps = self._script(code, answer)
+        self._stop = asyncio.Event()
+        self._is_running = True
         try:
             while True:
-                self._running = asyncio.ensure_future(anext(steps))  # type: ignore[arg-type]
+                step: asyncio.Future[Any] = asyncio.ensure_future(anext(steps))  # type: ignore[arg-type]
+                stop = asyncio.ensure_future(self._stop.wait())
                 try:
-                    yield await self._running
-                except StopAsyncIteration:
-                    break
-                except asyncio.CancelledError:
-                    if not self._running.cancelled():
-                        self._running.cancel()
-                        raise
+                    await asyncio.wait({step, stop}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    stop.cancel()
+                    if not step.done():
+                        step.cancel()
+                if self._stop.is_set():
+                    await asyncio.gather(step, return_exceptions=True)
                     yield output("KeyboardInterrupt\n", code.id)
                     break
+                try:
+                    chunk = step.result()
+                except StopAsyncIteration:
+                    break
+                yield chunk
         finally:
-            self._running = None
+            self._is_running = False
         yield Chunk("computer", "console", "active_line", None, id=code.id)
 
     async def interrupt(self) -> None:
         self.interrupted += 1
-        if self._running is not None:
-            self._running.cancel()
+        self._stop.set()
 
     async def restart(self) -> None:
         self.restarted += 1

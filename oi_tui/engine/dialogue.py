@@ -15,7 +15,7 @@ from oi_tui.engine.llm.base import Capabilities, ChatModel, Delta, ModelRequest,
 from oi_tui.engine.llm.fenced import FencedParser
 from oi_tui.engine.llm.openai_messages import to_openai
 from oi_tui.engine.llm.pieces import CodeEnd, CodeStart, CodeText, Piece, Text
-from oi_tui.engine.llm.tool_calls import ToolCallParser, execute_tool
+from oi_tui.engine.llm.tool_calls import CUT_REASONS, ToolCallParser, execute_tool
 from oi_tui.engine.lmc import Chunk, Message, new_id, notice
 from oi_tui.engine.recording import Recording
 from oi_tui.engine.settings import Settings
@@ -108,6 +108,7 @@ class Dialogue:
             raise
         for chunk in reading.finish(finish or "stop"):
             yield chunk
+        yield Chunk("assistant", "message", end=True)
         self.wants_another_try = reading.only_incomplete
 
     def _events(self, delta: Delta) -> Iterable[Chunk]:
@@ -124,7 +125,7 @@ class _Reading:
 
     def __init__(self, languages: Registry, recording: Recording, *, tool_mode: bool) -> None:
         self._recording = recording
-        self._text_parser = FencedParser(languages.canonical, fences=not tool_mode)
+        self._text_parser = FencedParser(languages.canonical, run_fences=not tool_mode)
         self._tool_parser = ToolCallParser(languages.canonical)
         self._in_order = _InOrder()
         self._message_id: str | None = None
@@ -149,9 +150,9 @@ class _Reading:
 
     def finish(self, reason: str | None) -> list[Chunk]:
         """The rest. Without a reason the stream was cut, and what is open is incomplete."""
-        whole = reason is not None and reason != "length"
+        whole = reason is not None and reason not in CUT_REASONS
         out = self._chunks("text", self._text_parser.finish(complete=whole))
-        out += self._chunks("tool", self._tool_parser.finish(complete=whole))
+        out += self._chunks("tool", self._tool_parser.finish(reason))
         if reason == "length":
             out.append(notice("incomplete", "The answer was cut at the model's output limit (max_tokens)."))
         return out

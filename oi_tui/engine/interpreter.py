@@ -130,7 +130,9 @@ class Interpreter:
             if (code := self.history.pending_code()) is None:
                 if self.dialogue.wants_another_try:
                     if turn.cut_once:
-                        raise AnswerCut("The model's code arrived incomplete twice.", "Raise max_tokens or ask for less.")
+                        raise AnswerCut(
+                            "The model's code arrived incomplete twice.", "Raise max_tokens or ask for less."
+                        )
                     turn.cut_once = True
                     continue
                 if (line := self._loop_on(turn)) is not None:
@@ -181,8 +183,11 @@ class Interpreter:
         except LanguageError as error:
             self.last_error = error
             turn.stopped = True
+            self.history.set_fate(approved.id, CodeFate.RUN, exit=error.code)
+            self.history.skip_pending()
             yield Chunk("computer", "console", "output", f"{error}\n", id=approved.id)
             yield Chunk("server", "error", error.code, str(error), id=approved.id)
+            return
         except (asyncio.CancelledError, GeneratorExit):
             self.history.set_fate(approved.id, CodeFate.RUN, exit="interrupted")
             raise
