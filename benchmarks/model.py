@@ -1,6 +1,6 @@
 """The model's way: a loopback server that speaks server-sent events, the real worker with the real litellm, the loop.
 
-The reference for streams is a bare asyncio client that reads the same answer from the same server and does nothing with it.
+The reference for streams is a bare asyncio client that reads the same answer from the same server and drops it.
 """
 
 from __future__ import annotations
