@@ -114,6 +114,11 @@ _NOT_FIRST = frozenset("、。，．：；？！）］｝〉》」』】〕〗�
 _NOT_LAST = frozenset("（［｛〈《「『【〔〖〘〚‘“([{")
 
 
+def is_narrow(text: str) -> bool:
+    """True if each character is one cell, certainly. Text of one line."""
+    return text.isascii() or _NARROW.fullmatch(text) is not None
+
+
 def wrap(text: str, width: int, first: int | None = None) -> list[Wrapped]:
     """Break one line of text into lines of at most `width` cells, the first one of at most `first`.
 
@@ -122,7 +127,7 @@ def wrap(text: str, width: int, first: int | None = None) -> list[Wrapped]:
     """
     width = max(1, width)
     room = width if first is None else max(1, first)
-    if text.isascii() or _NARROW.fullmatch(text):
+    if is_narrow(text):
         return _wrap_narrow(text, width, room)
     return _wrap_words(_words(text), text, width, room)
 
