@@ -10,7 +10,11 @@ DEMO = "demo"
 
 
 def choose_model(settings: ModelSettings) -> ChatModel:
-    """The demo for its name, LiteLLM in its own process for everything else. Starts nothing."""
+    """The user's own function, the demo for its name, LiteLLM in its own process for all else. Starts nothing."""
+    if settings.completions is not None:
+        from oi_tui.engine.llm.custom import CustomModel
+
+        return CustomModel(settings.completions)
     if settings.model == DEMO:
         from oi_tui.engine.llm.demo import DemoModel
 
