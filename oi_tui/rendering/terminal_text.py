@@ -28,6 +28,7 @@ _LONGEST_EDITED = 1 << 13
 TAB_SIZE = 8
 
 _EDIT = re.compile(r"[\r\x08]|\x1b\[[0-9]*[A-GJK]")
+_TYPED_OVER = re.compile(r"[^\n\r\x08\x1b\t]\x08(?=[^\n\r\x08\x1b\t])")  # the spinners of a flood
 _LINE_END = re.compile(r"\r+\n")
 _TOKEN = re.compile(r"[\n\r\x08]|\x1b\[([0-9;:]*)([A-GJKm])|[^\n\r\x08\x1b]+")
 
@@ -259,6 +260,8 @@ class TerminalText:
 
     def _edit(self, text: str) -> None:
         """Text with movements, piece by piece."""
+        if "\x08" in text:
+            text = _TYPED_OVER.sub("", text)
         lines = text.split("\n")
         for index, line in enumerate(lines):
             if self._column is None and not self._has_returned and _EDIT.search(line) is None:
