@@ -14,8 +14,8 @@ from oi_tui.engine.llm.pieces import CodeEnd, CodeStart, CodeText, Piece, Text
 class Fence:
     """An opening fence. `opening` is its line as written, `indent` the columns that its lines lose.
 
-    `closing` matches a line that closes it, `closing_at_end` the same as the last line of the answer, `closing_begun`
-    what may still become one.
+    `closing` matches a line that closes it, `closing_at_end` the same as the last line of the answer, `nested` a line
+    inside it that opens another fence, `begun` what may still become one of them.
     """
 
     def __init__(self, opening: str, marker: str, indent: int) -> None:
@@ -25,7 +25,8 @@ class Fence:
         lead, char = f" {{0,{indent + 3}}}", re.escape(marker[0])
         self.closing = re.compile(rf"{lead}{char}{{{len(marker)},}}[ \t]*\n")
         self.closing_at_end = re.compile(rf"{lead}{char}{{{len(marker)},}}[ \t]*\Z")
-        self.closing_begun = re.compile(rf"{lead}{char}*[ \t]*\Z")
+        self.nested = re.compile(rf"{lead}{char}{{{len(marker)},}}[\w+#.\-]{{1,30}}[ \t]*(?:\n|\Z)")
+        self.begun = re.compile(rf"{lead}(?:{char}*|{char}{{{len(marker)},}}[\w+#.\-]{{1,30}})[ \t]*\Z")
 
 
 class Body(Protocol):

@@ -5,6 +5,7 @@ backticks or tildes, indented up to three columns (more inside list items), clos
 that is at least as long. What can still become a fence is held back; everything else is passed on at once.
 
 - A fence whose language can run is code. Its fence lines disappear; everything else of the answer is prose, unchanged.
+- A fence inside a fence is one only if it has a tag; models write such things when they write Markdown files.
 - A fence with any other tag (`text`, `output`, `json`, `yaml`…) is prose.
 - A fence without a tag is held until it is closed; it is Python if it is valid Python that does something, else prose.
 - A fence that is never closed is closed by the end of the answer: whole if the model ended it, otherwise incomplete.
@@ -71,6 +72,7 @@ class FencedParser:
         self._depth = 0
         self._fence: Fence | None = None
         self._body: Body = ProseBody()
+        self._nested = 0
         self._reader: CallReader | None = None
         self._call_raw: list[str] = []
         self._call_tag = ""
@@ -228,6 +230,7 @@ class FencedParser:
         self._at = end
         self._fence = Fence(opening, marker, indent)
         self._body = ProseBody()
+        self._nested = 0
         self._depth = 0
         language = language_of_info(info, self._resolve) if self._run_fences else None
         tag = info.strip().lower()
@@ -269,12 +272,16 @@ class FencedParser:
         assert self._fence is not None
         closing = self._fence.closing_at_end if self._final else None
         closed = self._fence.closing.match(self._text, self._at) or (closing and closing.match(self._text, self._at))
-        if closed:
+        if closed and not self._nested:
             self._at = closed.end()
             self._close_fence(closed[0])
             return True
-        if self._may_hold(self._fence.closing_begun):
+        if not closed and self._may_hold(self._fence.begun):
             return False
+        if closed:
+            self._nested -= 1
+        elif self._fence.nested.match(self._text, self._at):
+            self._nested += 1
         end = self._at
         while end < len(self._text) and end - self._at < self._fence.indent and self._text[end] == " ":
             end += 1
@@ -385,7 +392,7 @@ class FencedParser:
             self._at += closed.end()
             self._fence = None
             self._mode = self._prose_line
-        elif self._may_hold(self._fence.closing_begun):
+        elif self._may_hold(self._fence.begun):
             return False
         else:
             self._open_other("json")
