@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,10 @@ from oi_tui.engine.secrets import with_stored_key
 from oi_tui.engine.session import Session
 from oi_tui.engine.settings import Settings
 from oi_tui.flags import discard_output
-from oi_tui.plain_engine import Asked, Chunks, Ended, EngineThread, Signals, Turn
+from oi_tui.plain_engine import Asked, Chunks, EngineThread, Turn
 from oi_tui.plain_files import FileShelf
 from oi_tui.plain_output import JsonPrinter, LinePrinter, wants_colour
+from oi_tui.plain_signals import Ended, Signals
 from oi_tui.plain_terminal import CannotAsk, LineEditing, Terminal
 from oi_tui.prompt_history import PromptHistory
 
@@ -40,13 +42,14 @@ NO_MODEL = NoModel(
 )
 
 
-def run_plain(settings: Settings, task: Task) -> int:
+def run_plain(settings: Settings, task: Task, *, new_session: Callable[[Settings], Session] = Session) -> int:
     """Run the line front end and return the exit status."""
-    front = PlainFront(settings, task)
+    front = PlainFront(settings, task, new_session)
     try:
         with front.signals:
             return front.run()
     except KeyboardInterrupt:
+        front.leave_line()
         return EXIT_INTERRUPTED
     except Ended as ended:
         return ended.status
@@ -66,8 +69,9 @@ def run_plain(settings: Settings, task: Task) -> int:
 class PlainFront:
     """One run of the line front end: a printer, somebody to ask, and a session in the engine's thread."""
 
-    def __init__(self, settings: Settings, task: Task) -> None:
+    def __init__(self, settings: Settings, task: Task, new_session: Callable[[Settings], Session]) -> None:
         self._settings = settings
+        self._make_session = new_session
         self._task = task
         self.printer: LinePrinter | JsonPrinter
         if task.json:
@@ -111,7 +115,8 @@ class PlainFront:
         self._engine.start(self._session.prewarm())
 
     async def _new_session(self) -> Session:
-        return Session(self._settings)
+        """Sessions are made where they live."""
+        return self._make_session(self._settings)
 
     def _run_task(self, prompt: str) -> int:
         self._take_turn(prompt)
@@ -125,8 +130,7 @@ class PlainFront:
             try:
                 line = self._read_message()
             except EOFError:
-                if self._can_ask:
-                    self.printer.tell("")
+                self.leave_line()
                 return EXIT_DONE
             if not line:
                 continue
@@ -228,6 +232,12 @@ class PlainFront:
         if isinstance(about, CodeProposal):
             return self._asks.approve(about)
         return self._asks.input(about)
+
+    def leave_line(self) -> None:
+        """The shell's prompt shall not begin behind ours."""
+        if self._can_ask:
+            with suppress(OSError):
+                self.printer.tell("")
 
     # -- faults and the end ---------------------------------------------------------------------------------------
 

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import threading
-import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import aclosing
 from dataclasses import dataclass
-from types import FrameType, TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from oi_tui.engine.approval import Answerer, Approver, CodeProposal, Decision, InputCancelled, InputRequest
 from oi_tui.engine.lmc import Chunk
@@ -27,9 +24,6 @@ Chunks = Callable[[Approver, Answerer], AsyncGenerator[Chunk, None]]
 
 BACKLOG = 512
 """Chunks that may wait for a slow terminal before the engine is made to wait."""
-
-QUIT_WINDOW = 3.0
-"""A second Ctrl-C within this many seconds quits."""
 
 
 class EngineThread:
@@ -162,72 +156,3 @@ class Turn:
         asked = Asked(about, asyncio.get_running_loop().create_future())
         self._queue.put_nowait(asked)
         return await asked.answer
-
-
-class Ended(BaseException):
-    """A signal ended the program. `status` is the exit status that belongs to it."""
-
-    def __init__(self, status: int) -> None:
-        self.status = status
-        super().__init__(status)
-
-
-class Signals:
-    """What Ctrl-C and the signals that end programs do, while the line front end runs. A context manager.
-
-    During a turn Ctrl-C stops the turn, and a second one within `QUIT_WINDOW` raises `KeyboardInterrupt`; while the
-    user is asked something it is raised at once. The others raise `Ended`.
-    """
-
-    def __init__(self, on_stop: Callable[[], object] = lambda: None) -> None:
-        self._on_stop = on_stop
-        self._turn: Turn | None = None
-        self._is_asking = False
-        self._stopped_at = float("-inf")
-        self._previous: dict[int, Any] = {}
-
-    def __enter__(self) -> Self:
-        for name, handler in {"SIGINT": self._interrupt, "SIGTERM": self._end, "SIGHUP": self._end}.items():
-            number = getattr(signal, name, None)
-            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # nohup and the like
-                self._previous[number] = signal.signal(number, handler)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
-
-    @contextlib.contextmanager
-    def during(self, turn: Turn) -> Iterator[None]:
-        """Ctrl-C is about this turn."""
-        self._turn = turn
-        try:
-            yield
-        finally:
-            self._turn = None
-
-    @contextlib.contextmanager
-    def asking(self) -> Iterator[None]:
-        """Ctrl-C is an answer: it raises `KeyboardInterrupt` where the user is asked."""
-        before, self._is_asking = self._is_asking, True
-        try:
-            yield
-        finally:
-            self._is_asking = before
-
-    def stop(self, turn: Turn) -> None:
-        """Stop the turn as Ctrl-C does. Raises `KeyboardInterrupt` when that is the second time in a row."""
-        now = time.monotonic()
-        if now - self._stopped_at < QUIT_WINDOW:
-            raise KeyboardInterrupt
-        self._stopped_at = now
-        self._on_stop()
-        turn.cancel()
-
-    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
-        if self._turn is None or self._is_asking:
-            raise KeyboardInterrupt
-        self.stop(self._turn)
-
-    def _end(self, number: int, _frame: FrameType | None) -> None:
-        raise Ended(128 + number)

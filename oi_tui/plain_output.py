@@ -34,12 +34,15 @@ class RailedText:
     def __init__(self, write: Callable[[str], object], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._write = write
         self._clock = clock
+        self.is_used = False
+        """Whether anything was fed since it was closed."""
         self._is_open = False
         self._held: str | None = None
         self._shown_at = 0.0
 
     def feed(self, text: str) -> None:
         """The next piece of sanitised text."""
+        self.is_used = True
         for piece in re.split(r"(\n|\r)", text):
             if piece == "\n":
                 self._end_line()
@@ -55,6 +58,7 @@ class RailedText:
         if self._is_open or self._held:
             self._end_line()
         self._held = None
+        self.is_used = False
 
     def _put(self, text: str) -> None:
         self._write((text if self._is_open else RAIL + text) + (_RESET if "\x1b" in text else ""))
@@ -136,6 +140,7 @@ class LinePrinter:
         self._code: CodeLines | None = None
         self._code_id: str | None = None
         self._is_code_last = False
+        self._is_silent = False
         self._last_notice = ""
         self.failure: str | None = None
 
@@ -189,6 +194,7 @@ class LinePrinter:
             language = chunk.format or ""
             self._write(f"Code, {sanitise_line(language, 40)}:\n")
             self._code, self._code_id = CodeLines(self._write, language), chunk.id
+            self._is_silent = True
         if self._code is not None and chunk.text:
             self._code.feed(chunk.text)
         if chunk.end and self._code is not None:
@@ -196,18 +202,25 @@ class LinePrinter:
             self._is_code_last = True
 
     def _print_console(self, chunk: Chunk) -> None:
+        if chunk.format == "active_line" and chunk.content is None and not chunk.is_flag and self._is_silent:
+            self._begin_block(blank=False)
+            self._write("Output: none\n")
         if chunk.is_ephemeral:
             return
-        if chunk.start:
+        text = show_bidi(self._output.close() if chunk.end else self._output.feed(chunk.text))
+        if text and not self._railed.is_used:
             self._begin_block(blank=False)
             self._write("Output:\n")
-        self._railed.feed(show_bidi(self._output.close() if chunk.end else self._output.feed(chunk.text)))
+        if text:
+            self._is_silent = False
+            self._railed.feed(text)
         if chunk.end:
             self._railed.close()
 
     def _print_file(self, chunk: Chunk) -> None:
         if chunk.is_flag:
             return
+        self._is_silent = False
         self._begin_block(blank=False)
         self._write(f"{self._files.keep(chunk)}\n")
 

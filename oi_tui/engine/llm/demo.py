@@ -20,6 +20,9 @@ from oi_tui.engine.settings import CODE_OUTPUT_TEMPLATE, EMPTY_CODE_OUTPUT_TEMPL
 PACE = 0.018
 """Seconds between two words: quick, but so that one sees it being written."""
 
+CODE_PACE = 0.4
+"""Code comes faster than prose, as it does from models."""
+
 CONTEXT_WINDOW = 32_000
 
 _FENCE = re.compile(r"^```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -53,7 +56,7 @@ class DemoModel:
         """One answer. Never fails."""
         said = next_step(read_situation(request.messages))
         for delta in _deltas(said, tool_mode=bool(request.tools)):
-            await asyncio.sleep(self._pace)
+            await asyncio.sleep(self._pace if delta.text else self._pace * CODE_PACE)
             yield delta
         tokens = sum(len(str(message.get("content") or "")) for message in request.messages) // 4
         answer = (len(said.text) + len(said.code or "")) // 4
