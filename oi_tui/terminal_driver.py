@@ -184,6 +184,12 @@ class TerminalDriver(LinuxDriver):
         self._make_cooked()
         self._restore_output()
 
+    @classmethod
+    def restore_current(cls) -> None:
+        """`restore_now` of the driver that has the terminal, if one has it."""
+        if cls.current is not None:
+            cls.current.restore_now()
+
     def close(self) -> None:
         """Nothing: `stop_application_mode` ends the writer, and the descriptors live as long as the process."""
 

@@ -88,15 +88,17 @@ class SettingsScreen(ModalScreen[None]):
         line.focus()
 
     @on(Input.Submitted)
-    @work(exclusive=True, exit_on_error=False)
-    async def _entered(self, event: Input.Submitted) -> None:
+    def _entered(self, event: Input.Submitted) -> None:
         event.stop()
-        name = self._editing
         try:
-            value = checked(name, event.value)
+            value = checked(self._editing, event.value)
         except SettingsError as error:
             self._say(str(error), "problem")
             return
+        self._change(self._editing, value)
+
+    @work(exclusive=True, group="change", exit_on_error=False)
+    async def _change(self, name: str, value: Any) -> None:
         self._settings = with_values(self._settings, {name: value}, "changed here")
         await self._apply(self._settings)
         try:

@@ -1,1 +1,5 @@
-"""How the app looks: design tokens and themes (`themes`), and one stylesheet per screen."""
+"""How the app looks: design tokens and themes (`themes`), and stylesheets."""
+
+from pathlib import Path
+
+STYLES = Path(__file__).parent

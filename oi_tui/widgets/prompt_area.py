@@ -62,7 +62,7 @@ class PromptArea(TextArea, inherit_bindings=False):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *_editing_keys(),
-        Binding("enter", "submit", "send", tooltip="Send the message.", id="prompt.send"),
+        Binding("enter", "submit", "send", show=False, tooltip="Send the message.", id="prompt.send"),
         Binding(
             "ctrl+j,shift+enter,alt+enter",
             "newline",
