@@ -30,8 +30,14 @@ LmcDict: TypeAlias = dict[str, Any]
 
 ROLES: frozenset[str] = frozenset({"user", "assistant", "computer", "server"})
 
-EPHEMERAL_FORMATS = frozenset({"active_line", "line_times"})
-"""Console formats that travel inside a console block but are not part of its text."""
+_EXTENSION_FORMATS = frozenset({"line_times", "error_line", "active_statement", "clear_output"})
+EPHEMERAL_FORMATS = frozenset({"active_line"}) | _EXTENSION_FORMATS
+"""Console formats that travel inside a console block but are not part of its text.
+
+Beside `active_line`: `error_line` (int: where the code failed), `active_statement` (int or None: the statement of the
+block from which the active line was reached, where they differ), `line_times` (dict: line as text → seconds) and
+`clear_output` (True: what the code printed so far may be taken off the screen).
+"""
 
 EPHEMERAL_TYPES = frozenset({"confirmation", "review", "notice", "usage", "decision", "status", "error"})
 """Types that are events, not messages: they have no start and end and are never sent to the model."""
@@ -78,7 +84,7 @@ class Chunk:
     @property
     def is_protocol(self) -> bool:
         """True for what the documented LMC protocol knows; the rest is for the program's own front ends."""
-        return self.type not in _EXTENSION_TYPES and self.format != "line_times"
+        return self.type not in _EXTENSION_TYPES and self.format not in _EXTENSION_FORMATS
 
     def to_dict(self) -> LmcDict:
         """The wire form: flags carry `start` or `end`, everything else carries `content` (which may be null)."""

@@ -1,0 +1,268 @@
+"""stdout and stderr of the kernel: in order, complete, and never faster than the reader.
+
+ipykernel keeps one buffer per stream, so text written to both within a flush interval changes places; it decodes what
+programs write to descriptors 1 and 2 in pieces of 1000 bytes, cutting characters; and its publisher drops messages
+when the reader is slow. Here both streams share one buffer, descriptors are decoded across reads, and a full queue
+makes the writer wait, as a terminal does.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import importlib
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+FLUSH_INTERVAL = 0.03
+PIECE = 64 * 1024
+"""Characters per message, at most."""
+PENDING = 1024 * 1024
+"""Characters that may wait in the kernel before a writer has to wait."""
+QUEUED_MESSAGES = 256
+"""Messages that may wait for a slow reader."""
+
+
+class Buffer:
+    """Text of both streams in the order in which it was written."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.parts: list[tuple[Any, Any, str]] = []
+        self.size = 0
+        self.scheduled = False
+        self.last_flush = 0.0
+
+    def take(self) -> list[tuple[Any, Any, str]]:
+        """Everything that waits, joined where stream and parent are the same."""
+        with self.lock:
+            parts, self.parts = self.parts, []
+            self.size = 0
+            self.scheduled = False
+            self.last_flush = time.monotonic()
+        joined: list[tuple[Any, Any, str]] = []
+        texts: list[str] = []
+        stream = parent = None
+        for part in parts:
+            if texts and (part[0] is not stream or (part[1] is not parent and part[1] != parent)):
+                joined.append((stream, parent, "".join(texts)))
+                texts = []
+            stream, parent = part[0], part[1]
+            texts.append(part[2])
+        if texts:
+            joined.append((stream, parent, "".join(texts)))
+        return joined
+
+
+def ordered(base: Any, buffer: Buffer) -> Any:
+    """The class for both streams: ipykernel's, with one buffer."""
+
+    class OrderedStream(base):  # type: ignore[misc]
+        flush_interval = FLUSH_INTERVAL
+
+        def fileno(self) -> int:
+            """The descriptor whose text is shown, so that `subprocess.run(…, stdout=sys.stdout)` is too."""
+            fd = getattr(self, "_original_stdstream_fd", None)
+            return int(fd) if fd is not None else int(super().fileno())
+
+        def write(self, string: str) -> int:
+            if not isinstance(string, str):
+                raise TypeError(f"write() argument must be str, not {type(string)}")
+            if self.pub_thread is None:
+                raise ValueError("I/O operation on closed file")
+            if os.getpid() != self._master_pid:
+                self._write_in_child(string)
+                return len(string)
+            parent = self.parent_header
+            with buffer.lock:
+                buffer.parts.append((self, parent, string))
+                buffer.size += len(string)
+                size = buffer.size
+                schedule, buffer.scheduled = not buffer.scheduled, True
+            if schedule:
+                quiet = time.monotonic() - buffer.last_flush > FLUSH_INTERVAL
+                self.pub_thread.schedule(self._flush if quiet else self._flush_later)
+            if size > PENDING:
+                self.flush()
+            return len(string)
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            # IPython, in the middle of a cell when we came, puts back the `write` that it found.
+            if name == "write" and getattr(value, "__func__", None) in (base.write, OrderedStream.write):
+                self.__dict__.pop("write", None)
+            else:
+                super().__setattr__(name, value)
+
+        def _flush_later(self) -> None:
+            self._io_loop.call_later(self.flush_interval, self._flush)
+
+        def _flush(self) -> None:
+            # Runs in the publishing thread, so sending blocks nobody but us, and that is the point.
+            if os.getpid() != self._master_pid:
+                return
+            for stream, parent, text in buffer.take():
+                for start in range(0, len(text), PIECE):
+                    stream._publish(parent, text[start : start + PIECE])
+
+        def _publish(self, parent: Any, text: str) -> None:
+            if not text.isascii():
+                text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+            self.session.pid = os.getpid()
+            message = self.session.msg("stream", {"name": self.name, "text": text}, parent=parent)
+            self.pub_thread._really_send(self.session.serialize(message, ident=self.topic))
+
+        def _write_in_child(self, string: str) -> None:
+            """A forked child has no publishing thread; the descriptor leads to the same place."""
+            data = string.encode("utf-8", "backslashreplace")
+            while data:
+                data = data[os.write(self.fileno(), data) :]
+
+    return OrderedStream
+
+
+class Descriptors:
+    """Reads what subprocesses and C code write to descriptors 1 and 2."""
+
+    def __init__(self, streams: list[Any]) -> None:
+        self._lock = threading.Lock()
+        self._streams = {stream._fid: stream for stream in streams}
+        self._decoders = {stream._fid: codecs.getincrementaldecoder("utf-8")("replace") for stream in streams}
+        for stream in streams:
+            self._take_over(stream)
+        threading.Thread(target=self._read, name="oi-tui-descriptors", daemon=True).start()
+
+    def drain(self) -> None:
+        """Wait until everything written so far has reached the streams; not longer than 0.1 s."""
+        import fcntl
+        import termios
+
+        ctypes = sys.modules.get("ctypes")
+        if ctypes is not None:
+            ctypes.CDLL(None).fflush(None)  # what C code printed sits in the C library's own buffer
+        deadline = time.monotonic() + 0.1
+        waiting = bytearray(4)
+        while time.monotonic() < deadline:
+            with self._lock:
+                if not any(fcntl.ioctl(fd, termios.FIONREAD, waiting) or any(waiting) for fd in self._streams):
+                    return
+            time.sleep(0.0005)
+
+    @staticmethod
+    def _take_over(stream: Any) -> None:
+        """Stop ipykernel's thread for this stream; its pipe stays."""
+        stream._should_watch = False
+        os.write(stream._original_stdstream_fd, b"\0")
+        stream.watch_fd_thread.join(1.0)
+        if sys.platform.startswith("linux"):
+            import fcntl
+
+            try:
+                # C code that prints while it holds the interpreter must not wait for a thread of the interpreter.
+                fcntl.fcntl(stream._fid, getattr(fcntl, "F_SETPIPE_SZ", 1031), 1024 * 1024)
+            except OSError:
+                pass
+
+    def _read(self) -> None:
+        import select
+
+        poll = select.poll()
+        for fd in self._streams:
+            poll.register(fd, select.POLLIN)
+        while True:
+            for fd, _ in poll.poll():
+                with self._lock:  # reading and passing on are one step for `drain`
+                    data = os.read(fd, PIECE)
+                    text = self._decoders[fd].decode(data, not data)
+                    if text:
+                        self._streams[fd].write(text)
+                if not data:
+                    poll.unregister(fd)
+
+
+def install(ip: Any, options: dict[str, Any]) -> None:
+    """Make the kernel's streams ours. Raises for an ipykernel that is built differently."""
+    streams: list[Any] = [sys.stdout, sys.stderr]
+    for stream in streams:
+        for name in ("session", "parent_header", "topic", "_master_pid", "_io_loop"):
+            getattr(stream, name)
+        for name in ("_really_send", "schedule", "socket"):
+            getattr(stream.pub_thread, name)
+    _wait_for_the_reader(streams[0].pub_thread)
+    _private_pipe(streams[0].pub_thread, options["folder"])
+    for stream in streams:
+        stream.flush()
+    kind = ordered(type(sys.stdout), Buffer())
+    for stream in streams:
+        stream.__class__ = kind
+    _remember_nothing(ip)
+    if all(getattr(stream, "_fid", None) is not None and stream._should_watch for stream in streams):
+        descriptors = Descriptors(streams)
+        ip.events.register("post_execute", descriptors.drain)
+        _report_crashes(streams[1])
+
+
+def _report_crashes(stderr: Any) -> None:
+    """A crash in C code says on the kernel's own stderr where it happened."""
+    import faulthandler
+
+    if not faulthandler.is_enabled():
+        faulthandler.enable(file=stderr._original_stdstream_copy, all_threads=False)
+
+
+def _remember_nothing(ip: Any) -> None:
+    """IPython 9 keeps everything that was ever printed or shown, for `%notebook`. A conversation keeps it already."""
+    history: Any = getattr(ip, "history_manager", None)
+    if not hasattr(history, "outputs"):
+        return
+    ip._tee = lambda channel: contextlib.nullcontext()
+    ip.events.register("post_run_cell", lambda result: history.outputs.clear())
+
+
+def _wait_for_the_reader(pub_thread: Any) -> None:
+    """A full queue makes the publishing thread wait instead of dropping messages."""
+    zmq: Any = importlib.import_module("zmq")
+    done = threading.Event()
+
+    def configure() -> None:
+        pub_thread.socket.setsockopt(zmq.XPUB_NODROP, 1)
+        pub_thread.socket.setsockopt(zmq.SNDHWM, QUEUED_MESSAGES)
+        done.set()
+
+    pub_thread.schedule(configure)
+    if not done.wait(5):
+        raise RuntimeError("the publishing thread does not answer")
+
+
+def _private_pipe(pub_thread: Any, folder: str) -> None:
+    """Forked children publish through a TCP port that everybody on the machine can reach; make it a private socket."""
+    if not folder or not getattr(pub_thread, "_pipe_flag", False):
+        return
+    zmq: Any = importlib.import_module("zmq")
+    from zmq.eventloop.zmqstream import ZMQStream
+
+    address = f"ipc://{folder}/fork"
+    done = threading.Event()
+
+    def rebind() -> None:
+        context = pub_thread.socket.context
+        pipe_in = context.socket(zmq.PULL)
+        pipe_in.linger = 0
+        pipe_in.bind(address)
+        old, pub_thread._pipe_in = pub_thread._pipe_in, ZMQStream(pipe_in, pub_thread.io_loop)
+        pub_thread._pipe_in.on_recv(pub_thread._handle_pipe_msg)
+        old.close()
+        done.set()
+
+    def pipe_out() -> Any:
+        context = zmq.Context()
+        socket = context.socket(zmq.PUSH)
+        socket.linger = 3000
+        socket.connect(address)
+        return context, socket
+
+    pub_thread.schedule(rebind)
+    if done.wait(5):
+        pub_thread._setup_pipe_out = pipe_out
