@@ -11,7 +11,7 @@ from oi_tui.engine.llm.output_text import model_output
 from oi_tui.engine.llm.request_form import NOT_RUN
 from oi_tui.engine.lmc import Message
 
-_FATES = {
+_FATES: dict[str, str] = {
     CodeFate.DECLINED: "The user declined to run this code.",
     CodeFate.SKIPPED: "This code was not run: the user went on without it, or stopped before its turn.",
     CodeFate.INCOMPLETE: "This code arrived only in part, because the answer was cut off, and it was not run. "
@@ -19,16 +19,10 @@ _FATES = {
     CodeFate.REFUSED: NOT_RUN,
     CodeFate.PENDING: NOT_RUN,
 }
-_STOPPED = "[The user stopped this code before it had finished. What it had done by then is done.]"
-_PROCESS_ENDED = "[The process that ran this code has ended. Its variables are gone.]"
-_EXITS = {
-    "interrupted": _STOPPED,
-    "stopped": _STOPPED,
-    "killed": _PROCESS_ENDED,
-    "died": _PROCESS_ENDED,
-    "terminated": _PROCESS_ENDED,
-}
-_RICH_SHOWN = "[It made {what}, which the user can see.]"
+_EXITS = {"interrupted": "[The user stopped this code before it had finished. What it had done by then is done.]"}
+"""How a run ended, where its output does not say so itself."""
+
+_RICH_SHOWN = "[It made a rich display, which the user can see.]"
 
 
 @dataclass(slots=True)
@@ -64,12 +58,12 @@ def report_on(code: Message, outputs: Sequence[Message], *, max_output: int, wor
 def _printed(outputs: Sequence[Message], max_output: int) -> str:
     """The text of a run, and what else the user saw of it."""
     console = [m for m in outputs if m.type == "console" and m.recipient != "user"]
-    full_path = next((str(m.meta["full_output"]) for m in reversed(console) if m.meta.get("full_output")), None)
+    full_path = ", ".join(str(m.meta["full_output"]) for m in console if m.meta.get("full_output")) or None
     text = model_output("".join(m.text for m in console), max_output, full_path)
     parts = [text.strip("\n").rstrip()]
     parts += [f"Picture: {m.text.strip()}" for m in outputs if m.type == "image" and m.format == "description"]
     if any(m.type == "code" for m in outputs):
-        parts.append(_RICH_SHOWN.format(what="a rich display"))
+        parts.append(_RICH_SHOWN)
     return "\n".join(part for part in parts if part)
 
 
@@ -89,13 +83,7 @@ def _reason(code: Message, fate: str, printed: str, words_follow: bool) -> str:
     """Why it did not run. What the engine itself said about it stands in the output."""
     problem = code.meta.get("problem")
     said = printed or (str(problem) if problem else "")
-    reason = (
-        said
-        if said and fate != CodeFate.DECLINED
-        else _FATES.get(CodeFate(fate), NOT_RUN)
-        if fate in _FATES
-        else NOT_RUN
-    )
+    reason = said if said and fate != CodeFate.DECLINED else _FATES.get(fate, NOT_RUN)
     note = code.meta.get("note")
     if fate == CodeFate.DECLINED and isinstance(note, str) and note.strip() and not words_follow:
         reason += f" The user's words: {note.strip()}"
