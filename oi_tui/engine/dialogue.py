@@ -95,7 +95,9 @@ class Dialogue:
         reading = _Reading(self._languages, self.recording, tool_mode=bool(request.tools))
         finish: str | None = None
         try:
-            async with aclosing(answer(self.model, request, allowance, spent=self.usage.cost or 0.0)) as deltas:
+            spent = self.usage.cost or 0.0
+            stream = answer(self.model, request, allowance, spent=spent, on_stopped=self._count)
+            async with aclosing(stream) as deltas:
                 async for delta in deltas:
                     finish = delta.finish_reason or finish
                     for chunk in self._events(delta):
@@ -115,9 +117,12 @@ class Dialogue:
         if delta.notice is not None:
             yield notice(*delta.notice)
         if delta.usage is not None:
-            self.usage = self.usage + delta.usage
-            self.context_used = delta.usage.prompt_tokens + delta.usage.completion_tokens
+            self._count(delta.usage)
             yield Chunk("server", "usage", None, asdict(delta.usage))
+
+    def _count(self, usage: Usage) -> None:
+        self.usage = self.usage + usage
+        self.context_used = usage.prompt_tokens + usage.completion_tokens
 
 
 class _Reading:
