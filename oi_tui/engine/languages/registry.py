@@ -216,7 +216,7 @@ def _load(entry: Entry, place: Place) -> Language:
     module, _, name = entry.load.partition(":")
     made: Any = getattr(importlib.import_module(f"{_PACKAGE}.{module}"), name)
     if entry.name == PYTHON.name:
-        return cast(Language, made(place.kernel, cwd=place.cwd, folder=place.folder))
+        return cast(Language, made(place.kernel, cwd=place.cwd, folder=place.folder, env=place.environment))
     return cast(Language, made(place=place))
 
 
