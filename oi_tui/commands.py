@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from textual.binding import Binding
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
 from textual.dom import DOMNode
 
 from oi_tui.keymap import display
@@ -14,22 +15,26 @@ from oi_tui.keymap import display
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One entry. `action` is run in the namespace of `node`."""
+    """One entry. `action` is run in the namespace of `node`; `key` is how its key is written, if it has one."""
 
     title: str
-    help: str
     action: str
     node: DOMNode
+    key: str = ""
+    words: str = ""
+    """More words to find it by."""
 
 
 # Actions of the app that have no key of their own, or deserve a better name than fits into the key bar.
 _APP_COMMANDS = (
-    ("Choose model", "Find, type and test a model; use it from now on", "choose_model"),
-    ("Theme", "Choose the colours", "change_theme"),
-    ("Settings", "What is set, where it came from, and how to change it", "settings"),
-    ("Save screen as SVG", "A picture of the screen in the current folder", "save_screen"),
-    ("Suspend", "Back to the shell; fg comes back here", "suspend_process"),
+    ("Choose model", "choose_model", "provider key endpoint ollama test"),
+    ("Change theme", "change_theme", "colours dark light"),
+    ("Settings", "settings", "options profile configure"),
+    ("Save a picture of the screen", "save_screen", "screenshot svg"),
+    ("Suspend: back to the shell until fg", "suspend_process", "stop background"),
 )
+_WIDTH = 64
+"""Cells of a row: the key stands at its right end."""
 
 
 class AppCommands(Provider):
@@ -37,16 +42,17 @@ class AppCommands(Provider):
 
     async def discover(self) -> Hits:
         for command in self._commands():
-            yield DiscoveryHit(command.title, self._runner(command), help=command.help)
+            yield DiscoveryHit(_row(command, Content(command.title)), self._runner(command), text=command.title)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
         for command in self._commands():
-            score = max(matcher.match(command.title), matcher.match(command.help) * 0.5)
+            score = max(matcher.match(command.title), matcher.match(f"{command.title} {command.words}") * 0.5)
             if score > 0:
-                yield Hit(score, matcher.highlight(command.title), self._runner(command), help=command.help)
+                row = _row(command, matcher.highlight(command.title))
+                yield Hit(score, row, self._runner(command), text=command.title)
 
-    def _runner(self, command: Command):  # type: ignore[no-untyped-def]
+    def _runner(self, command: Command) -> Callable[[], Awaitable[None]]:
         async def run() -> None:
             await self.app.run_action(command.action, command.node)
 
@@ -54,16 +60,21 @@ class AppCommands(Provider):
 
     def _commands(self) -> list[Command]:
         found: dict[str, Command] = {}
-        for title, help_text, action in _APP_COMMANDS:
+        for title, action, words in _APP_COMMANDS:
             if self.app.check_action(action, ()):
-                found[title] = Command(title, help_text, action, self.app)
+                found[title] = Command(title, action, self.app, words=words)
         for node, binding in self._bindings():
             title = (binding.tooltip or binding.description).rstrip(".")
-            hint = display(binding.key)
-            found.setdefault(title, Command(title, hint, binding.action, node))
+            found.setdefault(title, Command(title, binding.action, node, display(binding.key), binding.description))
         return sorted(found.values(), key=lambda command: command.title)
 
     def _bindings(self) -> Iterator[tuple[DOMNode, Binding]]:
+        """What keys do here and now. Those without a description only move or type."""
         for node, binding, enabled, _tooltip in self.screen.active_bindings.values():
-            if binding.id and enabled and not binding.system and binding.action != "command_palette":
+            if binding.id and binding.description and enabled and binding.action != "command_palette":
                 yield node, binding
+
+
+def _row(command: Command, title: Content) -> Content:
+    gap = max(2, _WIDTH - title.cell_length - Content(command.key).cell_length)
+    return Content.assemble(title, " " * gap, (command.key, "not bold $text-quiet"))

@@ -65,6 +65,8 @@ PLACES = {
     "app": "Everywhere",
 }
 """Where keys act, by the first part of their id, in the order of the key sheet."""
+_FIRST = ("prompt.send", "prompt.newline", "prompt.earlier", "prompt.later", "prompt.search", "prompt.editor")
+"""What comes first within its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +108,13 @@ def catalogue(classes: Iterable[type[DOMNode]] | None = None) -> list[KeyEntry]:
                 if known is not None:
                     keys = (*known.keys, *(key for key in keys if key not in known.keys))
                 entries[binding.id] = KeyEntry(binding.id, keys, binding.description, binding.tooltip)
-    order = list(PLACES)
-    return sorted(entries.values(), key=lambda entry: order.index(entry.place) if entry.place in order else len(order))
+    return sorted(entries.values(), key=_rank)
+
+
+def _rank(entry: KeyEntry) -> tuple[int, int]:
+    places = list(PLACES)
+    place = places.index(entry.place) if entry.place in places else len(places)
+    return place, _FIRST.index(entry.id) if entry.id in _FIRST else len(_FIRST)
 
 
 def _our_classes() -> list[type[DOMNode]]:

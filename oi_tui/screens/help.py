@@ -73,7 +73,7 @@ def _table(entries: Sequence[KeyEntry]) -> Content:
     rows = []
     for entry in entries:
         keys = "  ".join(display(key) for key in entry.keys[:3])
-        rows.append(Content.assemble((f"{keys:<22} ", "$accent"), entry.tooltip or entry.description))
+        rows.append(Content.assemble((f"{keys:<26} ", "$accent"), entry.tooltip or entry.description))
     return Content("\n").join(rows)
 
 

@@ -113,8 +113,10 @@ class WelcomeScreen(ModalScreen[Choice | None]):
     def on_mount(self) -> None:
         for line in self.query(Input):
             line.cursor_blink = False
-        self._show_found()
         self._look_for_models()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._show_found)
 
     # -- what is there -----------------------------------------------------------------------------------------------
 
@@ -130,7 +132,8 @@ class WelcomeScreen(ModalScreen[Choice | None]):
         """Rows keep their order as they come in, so that the highlight stays on what the user looks at."""
         rows = self.query_one("#found", OptionList)
         highlighted = rows.highlighted
-        options = [Option(_row(found), id=f"found-{index}") for index, found in enumerate(self._found)]
+        width = max(20, rows.content_size.width)
+        options = [Option(_row(found, width), id=f"found-{index}") for index, found in enumerate(self._found)]
         options.append(Option(Content("Demo: scripted, no AI, no network, but real code in a real kernel"), id=DEMO))
         rows.set_options(options)
         rows.highlighted = highlighted if highlighted is not None else 0
@@ -236,10 +239,11 @@ class WelcomeScreen(ModalScreen[Choice | None]):
         self.dismiss(Choice(settings.model, settings.api_base, key, note))
 
 
-def _row(found: Found) -> Content:
-    where = f"key in {found.env_var}" if found.env_var else found.api_base or ""
-    title = sanitise_line(found.title, 48)
-    return Content.assemble(f"{title:<50}", (sanitise_line(where, 30), "$text-quiet"))
+def _row(found: Found, width: int) -> Content:
+    """The model at the left, where it was found at the right."""
+    where = sanitise_line(f"key in {found.env_var}" if found.env_var else found.api_base or "", max(8, width // 2))
+    title = Content(sanitise_line(found.title, max(8, width - len(where) - 2)))
+    return Content.assemble(title, " " * max(2, width - title.cell_length - len(where)), (where, "$text-quiet"))
 
 
 def _save(model: str, api_base: str | None, key: str | None) -> str:

@@ -62,7 +62,7 @@ class Composer(Vertical):
         Binding(
             "ctrl+c", "clear", "clear", show=False, tooltip="Empty the prompt; ↑ brings it back.", id="prompt.clear"
         ),
-        Binding("ctrl+d", "end", "quit", show=False, tooltip="Quit, when the prompt is empty.", id="prompt.end"),
+        Binding("ctrl+d", "end", tooltip="Quit, when the prompt is empty.", id="prompt.end"),
         Binding("question_mark", "key_sheet", "keys", tooltip="All keys on one page.", id="prompt.keys"),
     ]
 

@@ -62,19 +62,18 @@ class PromptArea(TextArea, inherit_bindings=False):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *_editing_keys(),
-        Binding("enter", "submit", "send", show=False, tooltip="Send the message.", id="prompt.send"),
+        Binding("enter", "submit", "", tooltip="Send the message.", id="prompt.send"),
         Binding(
             "ctrl+j,shift+enter,alt+enter",
             "newline",
-            "new line",
-            show=False,
+            "",
             tooltip="Start a new line in the message.",
             id="prompt.newline",
         ),
-        Binding("up", "up", "earlier", show=False, tooltip="Up; at the top: earlier messages.", id="prompt.earlier"),
-        Binding("down", "down", "later", show=False, tooltip="Down; at the end: later messages.", id="prompt.later"),
-        Binding("ctrl+c,super+c", "copy", "copy", show=False, tooltip="Copy what is selected.", id="prompt.copy"),
-        Binding("ctrl+shift+z,alt+z", "redo", "redo", show=False, id="prompt.redo"),
+        Binding("up", "up", "", tooltip="Up; at the top: earlier messages.", id="prompt.earlier"),
+        Binding("down", "down", "", tooltip="Down; at the end: later messages.", id="prompt.later"),
+        Binding("ctrl+c,super+c", "copy", "", tooltip="Copy what is selected.", id="prompt.copy"),
+        Binding("ctrl+shift+z,alt+z", "redo", tooltip="Redo.", id="prompt.redo"),
         Binding("backspace", "delete_left", "delete", show=False),
     ]
 
