@@ -192,15 +192,11 @@ class PlainFront:
         assert self._engine is not None
         self.printer.failure = None
         turn = Turn(self._engine, chunks)
-        try:
-            with self.signals.during(turn):
-                for batch in turn:
-                    self._deal_with(turn, batch)
-        except EngineError as error:
-            self.printer.failure = str(error)
-            self.printer.say(f"error: {error}")
-        except Exception as error:
-            self._note_crash(error)
+        with self.signals.during(turn):
+            for batch in turn:
+                self._deal_with(turn, batch)
+        if turn.error is not None:
+            self._note_error(turn.error)
         self.printer.end_turn()
         if turn.is_cancelled:
             self.printer.say("Stopped.")
@@ -241,9 +237,12 @@ class PlainFront:
 
     # -- faults and the end ---------------------------------------------------------------------------------------
 
-    def _note_crash(self, error: Exception) -> None:
-        """A fault of this program: one line, and the whole story only for those who asked for it."""
+    def _note_error(self, error: Exception) -> None:
+        """One line; of a fault of this program the whole story, but only for those who asked for it."""
         self.printer.failure = str(error)
+        if isinstance(error, EngineError):
+            self.printer.say(f"error: {error}")
+            return
         self.printer.say(f"error: a fault in oi-tui: {type(error).__name__}: {error} (--verbose tells more)")
         if self._settings.verbose:
             traceback.print_exception(error)

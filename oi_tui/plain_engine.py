@@ -80,21 +80,20 @@ class Turn:
         self._queue: asyncio.Queue[Chunk | Asked | None] = asyncio.Queue()
         self._has_room = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._error: BaseException | None = None
+        self.error: Exception | None = None
+        """What the turn raised, once it is over."""
         self._waiting: Future[list[Chunk | Asked | None]] | None = None
         self.is_cancelled = False
         engine.start(self._drive(chunks))
 
     def __iter__(self) -> Iterator[list[Chunk | Asked]]:
-        """What has happened since, in batches that are never empty. Ends with the turn; raises what the turn raised."""
+        """What has happened since, in batches that are never empty. Ends with the turn; see `error` then."""
         over = False
         while not over:
             batch = self._take()
             over = None in batch
             if happened := [item for item in batch if item is not None]:
                 yield happened
-        if self._error is not None:
-            raise self._error
 
     def reply(self, asked: Asked, answer: Decision | str | InputCancelled) -> None:
         """Answer a question of this turn; an exception is raised where the engine waits."""
@@ -148,7 +147,7 @@ class Turn:
         except asyncio.CancelledError:
             return
         except Exception as error:
-            self._error = error
+            self.error = error
         finally:
             self._queue.put_nowait(None)
 

@@ -70,7 +70,9 @@ class PseudoTerminal:
                 before, self._seen = text[self._seen : found.end()], found.end()
                 return before
             if not self._read(end):
-                raise AssertionError(f"{pattern!r} did not come. After {text[: self._seen]!r} came {text[self._seen :]!r}")
+                raise AssertionError(
+                    f"{pattern!r} did not come. After {text[: self._seen]!r} came {text[self._seen :]!r}"
+                )
 
     def type(self, keys: str) -> None:
         os.write(self._master, keys.encode())
