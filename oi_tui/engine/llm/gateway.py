@@ -13,6 +13,7 @@ import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import asdict, replace
+from importlib.util import find_spec
 from typing import Any
 
 import httpx
@@ -49,6 +50,8 @@ class Gateway:
         litellm.disable_token_counter = True
         litellm.disable_hf_tokenizer_download = True
         litellm.REPEATED_STREAMING_CHUNK_LIMIT = 10**9  # otherwise 100 equal tokens in a row are an error
+        # LiteLLM looks for MCP servers among the tools, and needs a package for it that it does not depend on.
+        self._has_mcp_handler = find_spec("litellm.responses.mcp.chat_completions_handler") is not None
         self._providers = frozenset(str(getattr(p, "value", p)) for p in litellm.provider_list)
 
     def capabilities(self, line: Line) -> Line:
@@ -116,7 +119,10 @@ class Gateway:
             "max_retries": 0,
             "num_retries": 0,
             "drop_params": True,
+            "_skip_mcp_handler": True,  # otherwise a request with tools imports a package that is no dependency
         }
+        if self._has_mcp_handler and line.get("tools"):
+            parameters["_skip_mcp_handler"] = True
         if target.host not in self._without_usage:
             parameters["stream_options"] = {"include_usage": True}
         optional = {
