@@ -118,7 +118,8 @@ class _Conversion:
             except ImageFailed as error:
                 missing.append(str(error))
         notes = "".join(f" ({note})" for note in missing)
-        return [{"type": "text", "text": f"{about}{notes}:"}, *parts] if parts else f"[{about}{notes}.]"
+        about = join_surrogates(about + notes)
+        return [{"type": "text", "text": f"{about}:"}, *parts] if parts else f"[{about}.]"
 
     # Code.
 
@@ -157,7 +158,7 @@ class _Conversion:
             given = signed[1]
         safe = _SAFE_ID.fullmatch(given) or (signed and self._keep_signatures)
         call_id = given if safe and given not in self._call_ids else ""
-        call_id = call_id or "c" + hashlib.sha256(f"{code.id}/{given}".encode()).hexdigest()[:8]
+        call_id = call_id or "c" + hashlib.sha256(f"{code.id}/{given}".encode(errors="replace")).hexdigest()[:8]
         self._call_ids.add(call_id)
         return call_id
 
