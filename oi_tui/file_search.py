@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 MOST_FILES = 20_000
@@ -53,13 +54,13 @@ def walk(root: Path, *, most: int = MOST_FILES, seconds: float = LONGEST_WALK) -
         if len(paths) >= most or time.monotonic() > deadline:
             return FileIndex(root, tuple(paths[:most]), is_complete=False)
         folder = queue.popleft()
-        for name, is_folder in _list(root / folder):
+        for name, is_folder in _list(root / folder, most + 1):
             if name.startswith(".") or (is_folder and name in _GENERATED) or _is_ignored(name, is_folder, ignored):
                 continue
             paths.append(f"{folder}{name}/" if is_folder else f"{folder}{name}")
             if is_folder:
                 queue.append(f"{folder}{name}/")
-    return FileIndex(root, tuple(paths), is_complete=True)
+    return FileIndex(root, tuple(paths[:most]), is_complete=len(paths) <= most)
 
 
 def list_folder(root: Path, typed: str, limit: int = 200) -> list[str]:
@@ -104,11 +105,11 @@ def _score(path: str, needle: str) -> tuple[int, int] | None:
     return (4, len(path))
 
 
-def _list(folder: Path) -> list[tuple[str, bool]]:
-    """(name, is a folder) of each entry, by name."""
+def _list(folder: Path, most: int = MOST_FILES) -> list[tuple[str, bool]]:
+    """(name, is a folder) of each entry, by name; any `most` of them where there are more."""
     try:
         with os.scandir(folder) as entries:
-            found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+            found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in islice(entries, most)]
     except OSError:
         return []
     return sorted(found)

@@ -55,7 +55,7 @@ class KeyBar(Widget):
         if not screen.app.app_focus or not self.is_attached or screen is not self.screen:
             return
         self._entries = tuple(
-            (binding.key, self.app.get_key_display(binding), binding.description)
+            (binding.key, self.app.get_key_display(binding), _lower(binding.description))
             for binding in self._one_per_action(screen)
         )
 
@@ -92,3 +92,8 @@ class KeyBar(Widget):
             if start <= column < end:
                 self.app.simulate_key(key)
                 return
+
+
+def _lower(description: str) -> str:
+    """Without a capital at the start, unless the word is all capitals."""
+    return description if description[1:2].isupper() else description[:1].lower() + description[1:]
