@@ -1,0 +1,376 @@
+"""The conversation: transcript, prompt, and the turns that go back and forth between them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.screen import Screen
+from textual.worker import Worker, WorkerState
+
+from oi_tui.engine.approval import Answerer, Approver, CodeProposal
+from oi_tui.engine.lmc import Chunk, Message
+from oi_tui.engine.scopes import ApprovalScopes
+from oi_tui.external_editor import NoEditor, edit_text
+from oi_tui.messages import ApprovalRequested, ChunksReceived, InputRequested, TurnEnd, TurnEnded, TurnStarted
+from oi_tui.turn import Turn
+from oi_tui.widgets.composer import Composer
+from oi_tui.widgets.key_bar import KeyBar
+from oi_tui.widgets.notice_block import NoticeBlock
+from oi_tui.widgets.run_bar import RunBar
+from oi_tui.widgets.status_bar import KernelState, Mode, Status
+from oi_tui.widgets.top_bar import TopBar
+from oi_tui.widgets.transcript import Transcript
+
+if TYPE_CHECKING:
+    from oi_tui.engine.session import Session
+
+HINT_INSTEAD = "Say what to do instead; Enter sends it, Esc goes back to the code"
+
+
+class ChatScreen(Screen[None]):
+    """One conversation. `attach` gives it a session; until then messages wait in the prompt's queue."""
+
+    AUTO_FOCUS = "Composer PromptArea"
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "stop", "Stop", tooltip="Stop the answer; interrupt the code.", id="run.stop"),
+        Binding("ctrl+c", "interrupt", "Interrupt", show=False, tooltip="Like Esc.", id="run.interrupt"),
+        Binding("f5", "retry", "Try again", tooltip="Send the last request again.", id="run.retry"),
+        Binding("shift+tab", "mode", "Mode", show=False, tooltip="Ask, ask with rules, run all.", id="app.mode"),
+        Binding("alt+up", "cursor(-1)", "Blocks", show=False, tooltip="To the block above.", id="transcript.up-block"),
+        Binding("alt+down", "cursor(1)", show=False, tooltip="To the block below.", id="transcript.down-block"),
+        Binding("pageup", "page(-1)", show=False, tooltip="Scroll up.", id="transcript.page-up"),
+        Binding("pagedown", "page(1)", show=False, tooltip="Scroll down.", id="transcript.page-down"),
+        Binding("shift+up", "scroll_transcript(-1)", show=False, tooltip="Scroll a line up.", id="transcript.line-up"),
+        Binding("shift+down", "scroll_transcript(1)", show=False, tooltip="Scroll down.", id="transcript.line-down"),
+        Binding("ctrl+o", "expand_all", "Expand", show=False, tooltip="Expand or fold all.", id="transcript.expand"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.session: Session | None = None
+        self.scopes = ApprovalScopes()
+        self.mode = Mode.ASK
+        self._turn: Turn | None = None
+        self._declines = False  # the next message sent is what to do instead
+        self._can_retry = False
+        self._kernel_state = KernelState.OFF
+
+    def compose(self) -> ComposeResult:
+        yield TopBar()
+        with Horizontal(id="conversation"):
+            yield Transcript(may_take_focus=self._last_key_unless_typing)
+        yield Composer()
+        yield KeyBar()
+
+    # -- for the app -------------------------------------------------------------------------------------------------
+
+    def attach(self, session: Session) -> None:
+        """Use this session from now on, or notice that its settings have changed."""
+        if session is not self.session:
+            self.session = session
+            self.scopes.clear()
+            self.transcript.load(list(session.history))
+        if session.settings.auto_run and session.settings.safe_mode == "off":
+            self._set_mode(Mode.RUN_ALL)
+        self._show_status()
+        self._send_next()
+
+    @property
+    def what_runs(self) -> str:
+        """What quitting would end, in words; empty if nothing."""
+        if self._turn is None:
+            return ""
+        return "Code is running." if self._turn.is_running_code else "A turn is going on."
+
+    @property
+    def composer(self) -> Composer:
+        return self.query_one(Composer)
+
+    @property
+    def transcript(self) -> Transcript:
+        return self.query_one(Transcript)
+
+    # -- turns -------------------------------------------------------------------------------------------------------
+
+    @on(Composer.Submitted)
+    def _submitted(self, event: Composer.Submitted) -> None:
+        event.stop()
+        if self._declines:
+            self._decline_with(event.text)
+        else:
+            self._send(event.text)
+
+    def _send(self, text: str) -> None:
+        session = self.session
+        if session is None or self._turn is not None:
+            self.composer.send(text)
+            return
+        self.transcript.apply(Message("user", "message", text).to_chunks())
+        self.transcript.action_follow()
+        self._start(lambda approve, answer: session.respond(text, approve=approve, answer=answer))
+
+    def _start(self, chunks: Callable[[Approver, Answerer], AsyncGenerator[Chunk, None]]) -> None:
+        assert self.session is not None
+        self._can_retry = False
+        self._turn = Turn(self.session, chunks, self.post_message, self._runs_unasked)
+        self.composer.busy = self.transcript.is_busy = True
+        self.refresh_bindings()
+        self.run_turn(self._turn)
+
+    @work(group="turn", exit_on_error=False)
+    async def run_turn(self, turn: Turn) -> None:
+        """Drive one turn. The worker belongs to the screen, so leaving the screen ends the turn."""
+        await turn.run()
+
+    def _runs_unasked(self, proposal: CodeProposal) -> bool:
+        assert self.session is not None
+        return self.mode is not Mode.ASK and self.session.settings.safe_mode == "off" and self.scopes.covers(proposal)
+
+    @on(TurnStarted)
+    def _turn_started(self) -> None:
+        self._show_status()
+
+    @on(ChunksReceived)
+    def _chunks_received(self, event: ChunksReceived) -> None:
+        event.stop()
+        try:
+            self.transcript.apply(event.chunks)
+            self._watch_kernel(event.chunks)
+        finally:
+            event.handled.set()
+
+    @on(ApprovalRequested)
+    def _approval_requested(self, event: ApprovalRequested) -> None:
+        if not event.reply.done():
+            self.transcript.propose(event.proposal, event.reply)
+
+    @on(InputRequested)
+    async def _input_requested(self, event: InputRequested) -> None:
+        self._kernel_state = KernelState.WAITING
+        self._show_status()
+        if not event.reply.done():
+            await self.transcript.ask(event.request, event.reply)
+
+    @on(TurnEnded)
+    async def _turn_ended(self, event: TurnEnded) -> None:
+        self._turn = None
+        self._end_instead()
+        await self.transcript.end_turn(stopped=event.reason is TurnEnd.STOPPED)
+        self.composer.busy = self.transcript.is_busy = False
+        self._can_retry = event.reason is TurnEnd.FAILED
+        self._kernel_state = KernelState.IDLE if self._kernel_state is not KernelState.OFF else KernelState.OFF
+        self._show_status()
+        self.refresh_bindings()
+        if event.reason is TurnEnd.DONE:
+            self._send_next()
+
+    def _send_next(self) -> None:
+        if self.session is not None and self._turn is None and (text := self.composer.take_queued()) is not None:
+            self._send(text)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """A fault of ours ended a turn: say so calmly, and log what it was."""
+        if event.worker.group == "turn" and event.state is WorkerState.ERROR:
+            event.stop()
+            self.log.error(event.worker.error)
+            error = event.worker.error
+            self._say(f"A fault of oi-tui ended the turn: {type(error).__name__}: {error}")
+
+    def _say(self, text: str) -> None:
+        self.transcript.canvas.add(NoticeBlock("said", text))
+
+    # -- stopping ----------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        match action:
+            case "stop":
+                return self._turn is not None
+            case "interrupt":
+                return self._turn is not None or bool(self.get_selected_text())
+            case "retry":
+                return self._can_retry and self._turn is None
+        return True
+
+    async def action_stop(self) -> None:
+        """Esc: back to the code if the user was about to say what to do instead; else stop what goes on."""
+        if self._declines:
+            self._end_instead()
+            if self.transcript.live is not None:
+                self.transcript.live.focus()
+        elif self._turn is not None:
+            await self._turn.stop()
+
+    async def action_interrupt(self) -> None:
+        if text := self.get_selected_text():
+            self.app.copy_to_clipboard(text)
+            self.clear_selection()
+        elif self._turn is not None:
+            await self._turn.stop()
+
+    @on(Transcript.InterruptRequested)
+    async def _interrupt_requested(self, event: Transcript.InterruptRequested) -> None:
+        event.stop()
+        if self._turn is not None:
+            await self._turn.stop()
+
+    def action_retry(self) -> None:
+        """Send the last request again."""
+        if (session := self.session) is not None and self._turn is None:
+            self._start(lambda approve, answer: session.respond(None, approve=approve, answer=answer))
+
+    # -- approval ----------------------------------------------------------------------------------------------------
+
+    def _last_key_unless_typing(self) -> float | None:
+        """When the prompt was changed last, if the focus may be taken from it; None while it is in use."""
+        if not self.is_current:
+            return None
+        composer, focused = self.composer, self.focused
+        in_prompt = focused is None or composer in focused.ancestors_with_self
+        if (in_prompt and composer.is_empty) or isinstance(focused, RunBar):
+            return composer.last_key_at
+        return None
+
+    @on(Transcript.InsteadRequested)
+    def _instead_requested(self, event: Transcript.InsteadRequested) -> None:
+        event.stop()
+        self._declines = True
+        self.composer.busy = False  # Enter sends it, to the code that waits
+        self.composer.prompt.placeholder = HINT_INSTEAD
+        self.composer.focus()
+
+    def _decline_with(self, note: str) -> None:
+        self._end_instead()
+        self.transcript.decline(note)
+        self.transcript.apply(Message("user", "message", note).to_chunks())
+
+    def _end_instead(self) -> None:
+        if self._declines:
+            self._declines = False
+            self.composer.busy = self._turn is not None
+
+    @on(Transcript.ScopeChosen)
+    def _scope_chosen(self, event: Transcript.ScopeChosen) -> None:
+        event.stop()
+        self.scopes.allow(event.scope, event.proposal)
+        if self.mode is Mode.ASK:
+            self._set_mode(Mode.RULES)
+        self.notify(f"From now on: {self.scopes.describe()}. This block still waits.", markup=False, timeout=5)
+
+    def action_mode(self) -> None:
+        """Ask for everything, ask with rules, run all."""
+        is_safe = self.session is not None and self.session.settings.safe_mode != "off"
+        self._set_mode(self.mode.following(safe=is_safe))
+
+    def _set_mode(self, mode: Mode) -> None:
+        self.mode = mode
+        if self.session is not None:
+            self.session.configure(auto_run=mode is Mode.RUN_ALL)
+        self.set_class(mode is Mode.RUN_ALL, "-run-all")
+        self._show_status()
+
+    @on(Transcript.ExternalEditRequested)
+    def _external_edit_requested(self, event: Transcript.ExternalEditRequested) -> None:
+        event.stop()
+        self._edit_outside(event.code, event.language)
+
+    @work(exclusive=True, group="editor", exit_on_error=False)
+    async def _edit_outside(self, code: str, language: str) -> None:
+        extension = self.session.languages.file_extension(language) if self.session is not None else "txt"
+        try:
+            edited = await edit_text(self.app, code, extension=extension)
+        except NoEditor as error:
+            self.notify(str(error), severity="warning", markup=False)
+            return
+        self.transcript.external_edit_ended(edited)
+
+    @on(Transcript.RunRequested)
+    def _run_requested(self, event: Transcript.RunRequested) -> None:
+        event.stop()
+        session = self.session
+        if session is None or self._turn is not None:
+            self.notify("Wait until this turn has ended, or stop it with Esc.", markup=False)
+            return
+        self.transcript.action_follow()
+        self._start(
+            lambda approve, answer: session.run_code(event.language, event.code, approve=approve, answer=answer)
+        )
+
+    # -- moving about ------------------------------------------------------------------------------------------------
+
+    @on(Transcript.TailChanged)
+    def _tail_changed(self, event: Transcript.TailChanged) -> None:
+        event.stop()
+        self.composer.new_below = event.new_lines
+
+    @on(Transcript.Left)
+    def _left(self, event: Transcript.Left) -> None:
+        event.stop()
+        self.composer.focus()
+
+    @on(Transcript.TypedElsewhere)
+    @on(RunBar.TypedElsewhere)
+    def _typed_elsewhere(self, event: Any) -> None:
+        event.stop()
+        self.composer.focus()
+        self.composer.prompt.insert(event.character)
+
+    @on(Transcript.CopyRequested)
+    def _copy_requested(self, event: Transcript.CopyRequested) -> None:
+        event.stop()
+        self.app.copy_to_clipboard(event.text)
+
+    def action_cursor(self, step: int) -> None:
+        self.transcript.move_cursor(step)
+
+    def action_page(self, direction: int) -> None:
+        self.transcript.action_page(direction)
+
+    def action_scroll_transcript(self, lines: int) -> None:
+        self.transcript.action_scroll(lines)
+
+    def action_expand_all(self) -> None:
+        self.transcript.expand_all()
+
+    # -- status ------------------------------------------------------------------------------------------------------
+
+    def _watch_kernel(self, chunks: Any) -> None:
+        state = self._kernel_state
+        for chunk in chunks:
+            if chunk.type == "console":
+                state = KernelState.IDLE if chunk.end else KernelState.RUNNING
+        if state is not self._kernel_state or any(chunk.type == "usage" for chunk in chunks):
+            self._kernel_state = state
+            self._show_status()
+
+    def _show_status(self) -> None:
+        session = self.session
+        if session is None or not self.is_mounted:
+            return
+        usage = session.usage
+        status = Status(
+            mode=self.mode,
+            model=session.settings.llm.model or "",
+            kernel=_kernel_name(session),
+            kernel_state=self._kernel_state,
+            context_used=session.context_used,
+            context_window=session.context_window,
+            cost=usage.cost,
+            estimated=usage.estimated,
+        )
+        self.query_one(TopBar).status = status
+        self.query_one(KeyBar).status = status
+
+
+def _kernel_name(session: Session) -> str:
+    """ "Python 3.12.3, /usr/bin/python3" is "py3.12"."""
+    if session.languages is None:
+        return ""
+    words = session.languages.python.description.replace(",", " ").split()
+    version = next((word for word in words if word[:1].isdigit()), "")
+    return "py" + ".".join(version.split(".")[:2]) if version else "python"

@@ -1,0 +1,275 @@
+"""Code as numbered, highlighted, wrapped lines between the rails."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from rich.cells import cell_len, split_graphemes
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from oi_tui.engine.hidden_text import Finding, reveal
+from oi_tui.rendering.highlight import Highlighter
+from oi_tui.rendering.lines import Run, Wrapped, expand_tabs, slice_runs, to_strip
+from oi_tui.widgets.block import Line, Mapped
+from oi_tui.widgets.block_theme import BlockTheme
+from oi_tui.widgets.frame import framed, inner_width
+
+TAB_SIZE = 4
+REREAD_LINES = 25
+"""Lines before a change whose colours may change with it."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_BARS = "▁▂▃▄▅▆▇█"
+_TIMES_WIDTH = 11
+"""Cells of the column with the times: " 1234.56 s ▇"."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What the gutter and the right edge say about lines. Lines count from 1."""
+
+    active: int | None = None
+    failed: int | None = None
+    added: frozenset[int] = frozenset()
+    """Lines that the user wrote."""
+    times: Mapping[int, float] = field(default_factory=dict)
+    """Seconds; empty: the column is not there."""
+
+    def sign(self, number: int, theme: BlockTheme) -> tuple[str, Style]:
+        """What stands between the number and the code."""
+        if number == self.active:
+            return "►", theme.running
+        if number == self.failed:
+            return "✗", theme.failed
+        return ("+", theme.added) if number in self.added else (" ", theme.faint)
+
+
+class _Row(NamedTuple):
+    line: int
+    section: int
+    is_last: bool
+
+
+class CodeLines:
+    """The lines of one block of code, growing at the end while they are written."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = [""]
+        self._text: str | None = ""
+        self._findings: dict[int, list[Finding]] | None = None  # None: nobody has looked yet
+        self._language = ""
+        self._shown: dict[int, tuple[str, Sequence[Run]]] = {}
+        self._cuts: list[Sequence[Wrapped]] = []
+        self._ends: list[int] = []  # rows up to and with each line
+        self._cut_width = 0
+        self._highlighter = Highlighter(None)
+
+    @property
+    def text(self) -> str:
+        if self._text is None:
+            self._text = "\n".join(self.lines)
+        return self._text
+
+    def append(self, text: str, language: str) -> None:
+        """More code at the end. Costs what it adds."""
+        pieces = text.split("\n")
+        changed = len(self.lines) - 1
+        self.lines[-1] += pieces[0]
+        self.lines += pieces[1:]
+        self._text, self._findings = None, None
+        self._speak(language)
+        self._highlighter.append(text)
+        self._forget_from(changed)
+
+    def replace(self, text: str, language: str) -> None:
+        """Other code in the place of this one."""
+        self.lines = text.split("\n")
+        self._text, self._findings = text, None
+        self._speak(language)
+        self._highlighter.replace(text)
+        self._forget_from(0)
+
+    def finish(self) -> None:
+        """The code is complete: its colours are worked out once more, by `advance`."""
+        self._highlighter.finish()
+
+    def advance(self) -> bool:
+        """Work out more of the colours, about 10 ms. True while something is left."""
+        is_unfinished = self._highlighter.advance()
+        if not is_unfinished:
+            self._shown.clear()
+        return is_unfinished
+
+    def _speak(self, language: str) -> None:
+        if language != self._language:
+            self._language = language
+            self._highlighter = Highlighter(language)
+
+    def set_findings(self, findings: Sequence[Finding]) -> None:
+        """The hidden characters of the whole code, to be drawn as stand-ins."""
+        by_line: dict[int, list[Finding]] = {}
+        for finding in findings:
+            by_line.setdefault(finding.line - 1, []).append(finding)
+        if by_line != self._findings:
+            self._findings = by_line
+            self._forget_from(0)
+
+    # -- rows --------------------------------------------------------------------------------------------------------
+
+    def gutter_width(self) -> int:
+        """Number, blank, sign, blank."""
+        return len(str(len(self.lines))) + 3
+
+    def row_count(self, width: int) -> int:
+        """Rows of the whole code at this width of the block."""
+        self._cut(width)
+        return self._ends[-1]
+
+    def rows_before(self, line: int, width: int) -> int:
+        """Rows above a line, which counts from 0."""
+        self._cut(width)
+        return self._ends[line - 1] if line else 0
+
+    def lines_within(self, rows: int) -> int:
+        """How many whole lines the first rows show, at the width drawn last."""
+        return bisect_right(self._ends, rows)
+
+    def draw(
+        self, width: int, theme: BlockTheme, rail: Style, marks: Marks, first: int = 0, last: int | None = None
+    ) -> Sequence[Line]:
+        """The lines from `first` to before `last`, drawn when they are looked at."""
+        self._cut(width)
+        start = self._ends[first - 1] if first else 0
+        end = self._ends[(len(self.lines) if last is None else last) - 1]
+        longest = max(marks.times.values(), default=0.0)
+
+        def make(index: int) -> Line:
+            return self._draw_row(self._row(start + index), width, theme, rail, marks, longest)
+
+        return Mapped(end - start, make)
+
+    def _row(self, index: int) -> _Row:
+        line = bisect_right(self._ends, index)
+        section = index - (self._ends[line - 1] if line else 0)
+        return _Row(line, section, section == len(self._cuts[line]) - 1)
+
+    def _draw_row(self, row: _Row, width: int, theme: BlockTheme, rail: Style, marks: Marks, longest: float) -> Line:
+        number = row.line + 1
+        shown, runs = self._display(row.line)
+        cut = self._cuts[row.line][row.section]
+        digits = self.gutter_width() - 3
+        sign, sign_style = marks.sign(number, theme)
+        is_first = row.section == 0
+        gutter = [
+            Segment(f"{number if is_first else '':>{digits}} ", theme.faint),
+            Segment(f"{sign if is_first or number == marks.active else ' '} ", sign_style),
+        ]
+        [pieces] = slice_runs(runs, [cut])
+        body = to_strip(pieces, theme.render)
+        background = theme.line_active if number == marks.active else None
+        content = Strip([*gutter, *body])
+        if marks.times and row.is_last:
+            content = _with_time(content, marks.times.get(number), longest, inner_width(width), theme)
+        source = self.lines[row.line]
+        is_whole = len(self._cuts[row.line]) == 1
+        return Line(
+            framed(content, width, rail, background=background),
+            text=shown[cut.start : cut.end],
+            start=2 + digits + 3,
+            joint=None if row.is_last else "",
+            source=source if is_whole and source != shown else None,
+        )
+
+    # -- one line ----------------------------------------------------------------------------------------------------
+
+    def _display(self, line: int) -> tuple[str, Sequence[Run]]:
+        """A line as it is drawn: hidden characters as stand-ins, tabs as blanks, highlighted."""
+        if (display := self._shown.get(line)) is None:
+            if len(self._shown) > 20_000:
+                self._shown.clear()
+            source = self.lines[line]
+            runs = self._highlighter.runs(line)
+            if not source.isascii() or not source.isprintable() or (self._findings and line in self._findings):
+                runs = expand_tabs(self._reveal(line, runs), TAB_SIZE)
+                runs = [(_CONTROL.sub("�", text), meaning) for text, meaning in runs]
+            display = ("".join(text for text, _ in runs), runs)
+            if len(runs) != 1 or runs[0][1]:  # one plain run may only mean that it has not been read yet
+                self._shown[line] = display
+        return display
+
+    def _reveal(self, line: int, runs: Sequence[Run]) -> list[Run]:
+        """The runs with stand-ins for what hides."""
+        source = self.lines[line].removesuffix("\r")
+        findings = None
+        if self._findings is not None:
+            findings = [replace(finding, offset=finding.column - 1) for finding in self._findings.get(line, ())]
+        revealed = reveal(source, findings, language=self._language)
+        if not revealed.spans:
+            return list(runs)
+        shown: list[Run] = []
+        place = 0
+        for text, meaning in runs:
+            begin, end = revealed.from_source(place), revealed.from_source(place + len(text))
+            place += len(text)
+            for start, stop, finding in revealed.spans:
+                if start >= end or stop <= begin:
+                    continue
+                shown.append((revealed.text[begin:start], meaning))
+                shown.append((revealed.text[start:stop], meaning if finding.kind == "gap" else ("hidden",)))
+                begin = stop
+            shown.append((revealed.text[begin:end], meaning))
+        return [run for run in shown if run[0]]
+
+    def _forget_from(self, line: int) -> None:
+        for known in [known for known in self._shown if known >= line - REREAD_LINES]:
+            del self._shown[known]
+        del self._cuts[line:], self._ends[line:]
+
+    def _cut(self, width: int) -> None:
+        """Work out the rows of lines that are not known yet at this width."""
+        room = max(8, inner_width(width) - self.gutter_width())
+        if room != self._cut_width:
+            self._cut_width = room
+            self._cuts, self._ends = [], []
+        total = self._ends[-1] if self._ends else 0
+        for line in range(len(self._cuts), len(self.lines)):
+            source = self.lines[line]
+            if len(source) <= room and source.isascii() and source.isprintable():
+                cuts: Sequence[Wrapped] = (Wrapped(0, len(source)),)
+            else:
+                cuts = hard_wrap(self._display(line)[0], room)
+            total += len(cuts)
+            self._cuts.append(cuts)
+            self._ends.append(total)
+
+
+def hard_wrap(text: str, width: int) -> list[Wrapped]:
+    """Cut a line every `width` cells. Nothing is left out, not even blanks: this is code that will run."""
+    if text.isascii():
+        return [Wrapped(at, min(at + width, len(text))) for at in range(0, max(1, len(text)), width)]
+    cuts: list[Wrapped] = []
+    start = used = 0
+    for begin, _, cells in split_graphemes(text)[0]:
+        if used + cells > width and begin > start:
+            cuts.append(Wrapped(start, begin))
+            start, used = begin, 0
+        used += cells
+    return [*cuts, Wrapped(start, len(text))]
+
+
+def _with_time(content: Strip, seconds: float | None, longest: float, width: int, theme: BlockTheme) -> Strip:
+    """The row with the time of its line at the right; code in the way is cut, it has been read when it was approved."""
+    room = width - _TIMES_WIDTH - 1
+    if content.cell_length > room and seconds is not None:
+        content = Strip([*content.crop(0, room - 1), Segment("…", theme.faint)])
+    if seconds is None:
+        return content
+    bar = _BARS[min(7, int(seconds / longest * 8))] if longest else " "
+    time = f"{seconds:.2f} s" if seconds < 1000 else f"{seconds:.0f} s"
+    padding = width - content.cell_length - cell_len(time) - 2
+    return Strip([*content, Segment(" " * padding), Segment(f"{time} ", theme.quiet), Segment(bar, theme.running)])

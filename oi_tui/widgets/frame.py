@@ -1,0 +1,82 @@
+"""The frame of a code block: title, separators, rails, bottom edge. Nothing else on the screen is drawn like it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from oi_tui.widgets.block import Line
+
+RAIL_LEFT = "│ "
+RAIL_RIGHT = " │"
+
+Part = tuple[str, Style]
+"""A few of our own words, or foreign ones that were sanitised, and how they are drawn."""
+
+
+def inner_width(width: int) -> int:
+    """Cells for text between the rails."""
+    return max(1, width - len(RAIL_LEFT) - len(RAIL_RIGHT))
+
+
+def edge(width: int, ends: str, left: Sequence[Part], right: Sequence[Part], rail: Style) -> Line:
+    """ "╭ left ─ left ───── right ╮": `ends` are the two corners. What does not fit is left out, from the right."""
+    room = width - 4
+    shown_left, used = _fit(left, room)
+    shown_right, used_right = _fit(right, room - used - 3) if right else ([], 0)
+    segments = [Segment(f"{ends[0]} " if shown_left else ends[0], rail)]
+    for index, (text, style) in enumerate(shown_left):
+        if index:
+            segments.append(Segment(" ─ ", rail))
+        segments.append(Segment(text, style))
+    left_cells = sum(cell_len(segment.text) for segment in segments)
+    right_cells = used_right + 2 if shown_right else 1
+    fill = max(0, width - left_cells - right_cells - (1 if shown_left else 0) - (1 if shown_right else 0))
+    segments.append(Segment((" " if shown_left else "") + "─" * fill + (" " if shown_right else ""), rail))
+    for index, (text, style) in enumerate(shown_right):
+        if index:
+            segments.append(Segment(" ─ ", rail))
+        segments.append(Segment(text, style))
+    segments.append(Segment(f" {ends[1]}" if shown_right else ends[1], rail))
+    return Line(Strip(segments, width))
+
+
+def framed(content: Strip, width: int, rail: Style, *, background: Style | None = None) -> Strip:
+    """Text between the rails, padded to the full width."""
+    inner = content.adjust_cell_length(inner_width(width), background)
+    if background is not None:
+        inner = inner.apply_style(background)
+    return Strip([Segment(RAIL_LEFT, rail), *inner, Segment(RAIL_RIGHT, rail)], width)
+
+
+def framed_words(words: Sequence[Part], width: int, rail: Style) -> Line:
+    """A line of our own words between the rails."""
+    shown, _ = _fit(words, inner_width(width), gap=0)
+    return Line(framed(Strip([Segment(text, style) for text, style in shown]), width, rail))
+
+
+def blank_framed(width: int, rail: Style) -> Line:
+    """An empty line between the rails."""
+    return Line(framed(Strip([]), width, rail))
+
+
+def _fit(parts: Sequence[Part], room: int, gap: int = 3) -> tuple[list[Part], int]:
+    """As many parts as there is room for, the last one cut, and the cells they take."""
+    shown: list[Part] = []
+    used = 0
+    for text, style in parts:
+        need = cell_len(text) + (gap if shown else 0)
+        if used + need <= room:
+            shown.append((text, style))
+            used += need
+            continue
+        left = room - used - (gap if shown else 0)
+        if left >= 4 or not shown:
+            shown.append((set_cell_size(text, max(0, left - 1)) + "…", style))
+            used = room
+        break
+    return shown, used

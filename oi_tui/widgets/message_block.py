@@ -1,0 +1,116 @@
+"""What user and model said: plain words of the user, the model's Markdown, its reasoning folded away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual.strip import Strip
+
+from oi_tui.rendering.lines import wrap
+from oi_tui.rendering.sanitise import Sanitiser, show_bidi
+from oi_tui.widgets.block import Block, Line
+from oi_tui.widgets.block_theme import BlockTheme
+
+RAIL = "▏"
+"""Stands at the left of every line of foreign words; nothing of ours has it."""
+
+
+class MessageBlock(Block):
+    """Words that grow at their end."""
+
+    def __init__(self, block_id: str | None = None) -> None:
+        super().__init__(block_id)
+        self.is_finished = False
+        self._pieces: list[str] = []
+
+    @property
+    def source(self) -> str:
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
+
+    def append(self, text: str) -> None:
+        """More words."""
+        self._pieces.append(text)
+        self.changed()
+
+    def finish(self) -> None:
+        """No more words come."""
+        self.is_finished = True
+        self.changed()
+
+
+class UserBlock(MessageBlock):
+    """What the user said, in the words of the user."""
+
+    kind: ClassVar[str] = "message"
+    stands_apart: ClassVar[bool] = True
+    LABEL: ClassVar[str] = "You  "
+
+    def _lay_out(self, width: int, theme: BlockTheme) -> Sequence[Line]:
+        first = Segment(self.LABEL, theme.accent)
+        rest = Segment(f"{RAIL}{' ' * (len(self.LABEL) - 1)}", theme.rail)
+        return _railed(plain_lines(self.source, width - len(self.LABEL)), first, rest)
+
+
+class AnswerBlock(MessageBlock):
+    """What the model said, in Markdown."""
+
+    kind: ClassVar[str] = "answer"
+
+    def _lay_out(self, width: int, theme: BlockTheme) -> Sequence[Line]:
+        first = Segment("● ", theme.accent)
+        return _railed(plain_lines(self.source, width - 2), first, Segment(f"{RAIL} ", theme.rail))
+
+
+class ReasoningBlock(MessageBlock):
+    """What the model thought: one line, unless it is unfolded."""
+
+    kind: ClassVar[str] = "reasoning"
+    can_fold: ClassVar[bool] = True
+
+    def __init__(self, block_id: str | None = None) -> None:
+        super().__init__(block_id)
+        self.is_folded = True
+
+    def _lay_out(self, width: int, theme: BlockTheme) -> Sequence[Line]:
+        verb = "thought" if self.is_finished else "thinking"
+        words = len(self.source.split())
+        summary = f"{verb} · {words} word{'s' if words != 1 else ''}"
+        hint = "   space shows them" if self.is_folded and self.is_finished else ""
+        title = Strip([Segment("∴ ", theme.quiet), Segment(summary, theme.quiet), Segment(hint, theme.faint)])
+        lines = [Line(title.crop(0, width))]
+        if not self.is_folded:
+            text = plain_lines(self.source, width - 2)
+            rail = Segment(f"{RAIL} ", theme.rail)
+            quiet = [Line(line.strip.apply_style(theme.quiet), line.text, line.start, line.joint) for line in text]
+            lines += _railed(quiet, rail, rail)
+        return lines
+
+    def _estimate(self, width: int) -> int:
+        return 1 if self.is_folded else 1 + super()._estimate(width)
+
+
+def plain_lines(text: str, width: int) -> list[Line]:
+    """Foreign text as it is, wrapped at blanks."""
+    sanitiser = Sanitiser()
+    clean = show_bidi(sanitiser.feed(text) + sanitiser.close()).expandtabs(4)
+    lines: list[Line] = []
+    for source in clean.split("\n"):
+        cuts = wrap(source, width)
+        for index, (start, end) in enumerate(cuts):
+            joint = None if index == len(cuts) - 1 else source[end : cuts[index + 1].start]
+            lines.append(Line(Strip([Segment(source[start:end])]), source[start:end], 0, joint))
+    return lines
+
+
+def _railed(lines: Sequence[Line], first: Segment, rest: Segment) -> list[Line]:
+    """The lines behind a rail."""
+    railed: list[Line] = []
+    for line in lines:
+        rail = rest if railed else first
+        strip = Strip([rail, *line.strip], len(rail.text) + line.strip.cell_length)
+        railed.append(Line(strip, line.text, line.start + len(rail.text), line.joint, line.source))
+    return railed
