@@ -45,6 +45,7 @@ class Recorded:
     first_delta_at: float | None = None
     closed_by_client_at: float | None = None
     problem: str | None = None
+    finished: bool = False
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -197,7 +198,12 @@ class OpenAIServer:
                     request.closed_by_client_at = time.monotonic()
                     await self._tell()
                     return
-                await answer
+                try:
+                    await answer
+                except ConnectionError:
+                    request.closed_by_client_at = time.monotonic()
+                    return
+                request.finished = not exchange.was_reset
             finally:
                 answer.cancel()
                 if not watch.done():

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import httpx
 
 from oi_tui.engine.llm import faults
-from oi_tui.engine.llm.faults import Endpoint
+from oi_tui.engine.llm.endpoint import Endpoint
 from oi_tui.engine.llm.sse import EventReader, Unreadable
 from oi_tui.engine.llm.worker_protocol import Piece
 

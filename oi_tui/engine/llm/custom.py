@@ -19,7 +19,7 @@ from typing import Any
 from oi_tui.engine.errors import ConnectionFailed, ModelError, StreamStalled
 from oi_tui.engine.llm.base import Capabilities, Delta, ModelRequest, Usage
 from oi_tui.engine.llm.custom_call import Call
-from oi_tui.engine.llm.faults import one_line
+from oi_tui.engine.llm.fault_signs import one_line
 from oi_tui.engine.llm.secret_filter import SecretFilter
 from oi_tui.engine.llm.wire_chunks import pieces_of, usage_of
 from oi_tui.engine.llm.worker_protocol import deltas_from_pieces

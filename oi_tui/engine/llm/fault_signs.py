@@ -6,6 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+MAX_WORDS = 240
+"""Characters of a provider's own words that are quoted in an error line."""
+
 _CONTEXT = re.compile(
     r"context.?(length|window|size)|prompt is too long|input is too long|too many (input )?tokens"
     r"|reduce the length of the messages|input token count .{0,40}exceeds",
@@ -123,3 +126,9 @@ def own_words(links: Sequence[BaseException]) -> str:
     """What the outermost exception says, without the class names that litellm puts in front."""
     words = str(links[0]).partition("\nTraceback")[0]
     return re.sub(r"^((litellm\.)?\w+(Error|Exception)\b(?: -|:)\s*)+", "", words).strip()
+
+
+def one_line(text: str) -> str:
+    """Foreign words on one line, without control characters, at most `MAX_WORDS` characters."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= MAX_WORDS else line[: MAX_WORDS - 1] + "…"

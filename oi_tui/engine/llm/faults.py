@@ -13,34 +13,13 @@ import re
 import socket
 import ssl
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from oi_tui.engine import errors
 from oi_tui.engine.errors import ModelError
 from oi_tui.engine.llm import fault_signs as signs
+from oi_tui.engine.llm.endpoint import Endpoint
 from oi_tui.engine.llm.retry_after import asked_pause
-
-MAX_WORDS = 240
-"""Characters of a provider's own words that are quoted in an error line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Whom a request went to, as far as an error line needs it. `host` is for people: "OpenAI", "127.0.0.1:1234"."""
-
-    host: str
-    model: str
-    key_variable: str | None = None
-    """The environment variable that the provider reads its key from."""
-    key_origin: str | None = None
-    """Where the key that was sent came from: "--api_key", a variable's name; None when none was sent."""
-    withheld_variable: str | None = None
-    """A variable that holds a key, but for another host."""
-    is_custom: bool = False
-    """True when the user gave the address."""
-    idle_timeout: float = 60.0
-    known_models: Sequence[str] = ()
 
 
 def explain(error: BaseException, endpoint: Endpoint, *, began: bool) -> ModelError:
@@ -248,14 +227,8 @@ def nearest(model: str, known: Iterable[str], count: int = 2) -> list[str]:
     return difflib.get_close_matches(model, list(known), n=count, cutoff=0.72)
 
 
-def one_line(text: str) -> str:
-    """Foreign words on one line, without control characters, at most `MAX_WORDS` characters."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return line if len(line) <= MAX_WORDS else line[: MAX_WORDS - 1] + "…"
-
-
 def _quoted(words: str) -> str:
-    line = one_line(words)
+    line = signs.one_line(words)
     return line if not line or line[-1] in ".!?…" else line + "."
 
 

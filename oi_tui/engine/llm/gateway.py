@@ -24,6 +24,7 @@ from oi_tui.engine.llm import faults
 from oi_tui.engine.llm.answer_stream import AnswerStream, Ending, ResponseStream, WrappedStream
 from oi_tui.engine.llm.base import Usage
 from oi_tui.engine.llm.capabilities import capabilities_of, cost_of, entry_of, names_like
+from oi_tui.engine.llm.fault_signs import one_line
 from oi_tui.engine.llm.targets import Target, find_target
 from oi_tui.engine.llm.wire_chunks import pieces_of, usage_of
 from oi_tui.engine.llm.worker_protocol import Line, Piece, settings_from_wire, usage_to_wire
@@ -189,4 +190,4 @@ class Gateway:
             return error
         near = faults.nearest(target.model.partition("/")[2], offered)
         hint = f"Did you mean {' or '.join(near)}?" if near else f"It offers {', '.join(offered[:5])}."
-        return ModelNotFound(error.what, faults.one_line(hint))
+        return ModelNotFound(error.what, one_line(hint))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from oi_tui.engine.llm.faults import Endpoint
+from oi_tui.engine.llm.endpoint import Endpoint
 from oi_tui.engine.settings import ModelSettings
 
 DUMMY_KEY = "dummy"
