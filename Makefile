@@ -2,7 +2,7 @@
 # make test   the whole test suite        make check   linters, types, import contracts, spelling
 # make bench  the promised numbers, measured on this machine
 
-PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3,$(shell command -v $(p) 2>/dev/null)))
+PYTHON ?=
 VENV   := .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
@@ -26,10 +26,15 @@ check: $(VENV)/.installed-dev
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks $(ARGS)
 
+# The first Python that really runs and is new enough; a name on the path may be a version manager's empty shim.
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "oi-tui needs Python 3.11 or newer; none was found. Set PYTHON=/path/to/python."; exit 1; }
-	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "oi-tui needs Python 3.11 or newer; $(PYTHON) is older. Set PYTHON=/path/to/python."; exit 1; }
-	"$(PYTHON)" -m venv $(VENV)
+	@for python in $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python); do \
+	  if "$$python" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    echo "Setting up $(VENV) with $$("$$python" --version) (once)."; \
+	    exec "$$python" -m venv $(VENV); \
+	  fi; \
+	done; \
+	echo "oi-tui needs Python 3.11 or newer, with its venv module; none was found. Set PYTHON=/path/to/python."; exit 1
 
 $(VENV)/.installed: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
