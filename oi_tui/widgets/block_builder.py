@@ -38,7 +38,10 @@ class BlockList(list[Block]):
             self.insert(next(i for i in range(len(self) - 1, -1, -1) if self[i] is after) + 1, block)
 
     def redraw(self, block: Block) -> None:
-        pass
+        """Nothing is drawn."""
+
+    def take_out(self, block: Block) -> None:
+        del self[next(i for i in range(len(self) - 1, -1, -1) if self[i] is block)]
 
 
 class BlockBuilder:

@@ -42,8 +42,8 @@ class BlockTheme:
     def from_variables(cls, variables: Mapping[str, str], *, ansi: bool = False) -> BlockTheme:
         """From `App.theme_variables`."""
 
-        def colour(name: str, **attributes: bool) -> Style:
-            return Style(color=_colour(variables, name), **attributes)
+        def colour(name: str, *, dim: bool = False) -> Style:
+            return Style(color=_colour(variables, name), dim=dim or None)
 
         def background(name: str) -> Style:
             return Style(bgcolor=_colour(variables, name))

@@ -71,7 +71,7 @@ class Canvas(ScrollView, can_focus=False):
     # -- blocks ------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def batch(self) -> Iterator[None]:
+    def changes(self) -> Iterator[None]:
         """Several changes, drawn and measured once, at the end."""
         if self._dirty is not None:
             yield
@@ -424,7 +424,7 @@ class Canvas(ScrollView, can_focus=False):
             return None
         first = 0 if selection.start is None else max(0, selection.start.y)
         last = self._extents.total - 1 if selection.end is None else min(selection.end.y, self._extents.total - 1)
-        lines = []
+        lines: list[Line] = []
         for row in range(first, last + 1):
             line, block = self._line_at(row)
             lines.append(_EMPTY if line is None or (block is None and not lines) else line)

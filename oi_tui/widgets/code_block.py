@@ -62,8 +62,9 @@ class CodeBlock(Block):
         return self._code.text
 
     @property
-    def code_lines(self) -> Sequence[str]:
-        return self._code.lines
+    def line_count(self) -> int:
+        """Lines of code."""
+        return self._code.line_count
 
     @property
     def source(self) -> str:
@@ -282,7 +283,7 @@ class CodeBlock(Block):
         self._face = face = CodeFace(self, self._code, width, theme)
         lines = face.lay_out()
         if self._seen_lines is not None and face.shows_code:
-            self._seen_rows = self._code.rows_before(min(self._seen_lines, len(self.code_lines)), width)
+            self._seen_rows = self._code.rows_before(min(self._seen_lines, self.line_count), width)
             self._seen_lines = None
         return lines
 
@@ -302,4 +303,4 @@ class CodeBlock(Block):
         self.changed()
 
     def _estimate(self, width: int) -> int:
-        return 2 + len(self.code_lines) + self.output.estimate(width)
+        return 2 + self.line_count + self.output.estimate(width)

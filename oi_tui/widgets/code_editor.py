@@ -15,6 +15,8 @@ from textual.strip import Strip
 from textual.widgets import TextArea
 
 from oi_tui.engine.hidden_text import find_hidden
+from oi_tui.rendering.highlight import Highlighter
+from oi_tui.rendering.theme import RenderTheme
 from oi_tui.widgets.diff_lines import added_lines
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -80,9 +82,10 @@ class CodeEditor(TextArea):
         )
         self.code_language = language
         self._original = original
-        self._added = added_lines(original, code)
+        self._highlighter = Highlighter(language, code)
+        self._added: frozenset[int] = frozenset()
         self._hidden: dict[int, set[int]] = {}
-        self._look_for_hidden(code)
+        self._read()
 
     # -- actions -----------------------------------------------------------------------------------------------------
 
@@ -143,22 +146,28 @@ class CodeEditor(TextArea):
             if self.document.get_line(row):
                 self.insert(" " * self.indent_width, (row, 0), maintain_selection_offset=True)
 
-    def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        event.stop()
+    def _build_highlight_map(self) -> None:
+        # The base class calls this after every change of the text, before anything is drawn.
+        super()._build_highlight_map()
+        if hasattr(self, "_highlighter"):
+            self._highlighter.replace(self.text)
+            self._read()
+
+    def _read(self) -> None:
+        """Find what the user wrote, and what hides from the eye."""
         code = self.text
         self._added = added_lines(self._original, code)
-        self._look_for_hidden(code)
-        self._line_cache.clear()
-        self.post_message(self.Edited(self, code, self.wrapped_document.height))
-
-    def on_text_area_selection_changed(self, event: TextArea.SelectionChanged) -> None:
-        event.stop()
-
-    def _look_for_hidden(self, code: str) -> None:
         self._hidden = {}
         for finding in find_hidden(code, language=self.code_language):
             if finding.kind != "gap":
                 self._hidden.setdefault(finding.line - 1, set()).add(finding.column - 1)
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        event.stop()
+        self.post_message(self.Edited(self, self.text, self.wrapped_document.height))
+
+    def on_text_area_selection_changed(self, event: TextArea.SelectionChanged) -> None:
+        event.stop()
 
     # -- drawing -----------------------------------------------------------------------------------------------------
 
@@ -173,6 +182,9 @@ class CodeEditor(TextArea):
         hidden = self._hidden.get(line_index, set())
         shown = "".join("�" if i in hidden else character for i, character in enumerate(source)) if hidden else source
         line = Text(_CONTROL.sub("�", shown), end="", no_wrap=True)
+        theme = RenderTheme.from_variables(self.app.theme_variables)
+        for start, end, token in self._highlighter.spans(line_index):
+            line.stylize(theme.style(token), start, end)
         if hidden:
             style = self.get_component_rich_style("code-editor--hidden", partial=True)
             for column in hidden:

@@ -79,7 +79,7 @@ class CodeFace:
         left: list[Part] = [
             (sanitise_line(block.language, 20) or "output", theme.text),
             (state, theme.of_state(block.state)),
-            (_lines(len(block.code_lines)), theme.quiet),
+            (_lines(block.line_count), theme.quiet),
         ]
         if block.state is not CodeState.WRITING:
             left.append((block.short_digest, theme.quiet))
@@ -124,7 +124,7 @@ class CodeFace:
                 self._parts.append([self._left_out(first - done)])
             self._parts.append(self._code.draw(self.width, self._theme, self._rail, marks, first, last))
             done = last
-        if (rest := len(block.code_lines) - done) > 0:
+        if (rest := block.line_count - done) > 0:
             self._parts.append([self._left_out(rest)])
         self.code_rows = self._code.row_count(self.width)
         self.shows_code = self._line - self.code_top == self.code_rows
@@ -137,7 +137,7 @@ class CodeFace:
 
     def _ranges(self) -> list[tuple[int, int]]:
         """The lines of code that are drawn, as ranges. Code that waits is always whole."""
-        block, count = self._block, len(self._block.code_lines)
+        block, count = self._block, self._block.line_count
         may_shorten = block.state.is_over or block.state is CodeState.RUNNING
         if block.is_expanded or count <= LONGEST_WHOLE or not may_shorten:
             return [(0, count)]

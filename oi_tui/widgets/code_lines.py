@@ -70,6 +70,11 @@ class CodeLines:
         self._highlighter = Highlighter(None)
 
     @property
+    def line_count(self) -> int:
+        """Lines that are drawn: the empty one behind the last line end is not."""
+        return len(self.lines) - (len(self.lines) > 1 and not self.lines[-1])
+
+    @property
     def text(self) -> str:
         if self._text is None:
             self._text = "\n".join(self.lines)
@@ -123,12 +128,12 @@ class CodeLines:
 
     def gutter_width(self) -> int:
         """Number, blank, sign, blank."""
-        return len(str(len(self.lines))) + 3
+        return len(str(self.line_count)) + 3
 
     def row_count(self, width: int) -> int:
         """Rows of the whole code at this width of the block."""
         self._cut(width)
-        return self._ends[-1]
+        return self._ends[self.line_count - 1]
 
     def rows_before(self, line: int, width: int) -> int:
         """Rows above a line, which counts from 0."""
@@ -145,7 +150,7 @@ class CodeLines:
         """The lines from `first` to before `last`, drawn when they are looked at."""
         self._cut(width)
         start = self._ends[first - 1] if first else 0
-        end = self._ends[(len(self.lines) if last is None else last) - 1]
+        end = self._ends[(self.line_count if last is None else last) - 1]
         longest = max(marks.times.values(), default=0.0)
 
         def make(index: int) -> Line:

@@ -104,7 +104,7 @@ class LiveCode:
             return
         block = self.block
         self.editor = CodeEditor(block.code, block.language, original=block.original)
-        self.fit_editor(len(block.code_lines))
+        self.fit_editor(block.code.count("\n") + 1)
         await self._host.mount(self.editor)
         self.editor.focus(scroll_visible=False)
         self._show_state()

@@ -68,11 +68,10 @@ class RunBar(Widget, can_focus=True):
     RunBar {
         height: 1;
         color: $text-quiet;
-        & .run-bar--rail { color: $rail; }
+        & .run-bar--rail { color: $rail-active; }
         & .run-bar--key { color: $accent; text-style: bold; }
         & .run-bar--label { color: $text-quiet; }
         & .run-bar--warning { color: $caution; }
-        &:focus .run-bar--rail { color: $rail-active; }
         &:focus .run-bar--label { color: $foreground; }
         &:ansi .run-bar--label { text-style: dim; }
         &:ansi:focus .run-bar--label { text-style: none; }

@@ -172,7 +172,7 @@ class Transcript(Widget, can_focus=True):
 
     def apply(self, chunks: Iterable[Chunk]) -> None:
         """Put chunks where they belong."""
-        with self.canvas.batch():
+        with self.canvas.changes():
             for chunk in chunks:
                 self._builder.feed(chunk)
                 if chunk.type == "code" and chunk.end and (block := self._builder.code(chunk.id)) is not None:
@@ -183,7 +183,9 @@ class Transcript(Widget, can_focus=True):
 
     async def _colour(self, block: CodeBlock) -> None:
         """Read long code to its end for its colours, a little at a time."""
-        while block.advance():
+        while True:
+            if not block.advance():
+                break
             await asyncio.sleep(0)
         if block in self.canvas.blocks:
             self.canvas.redraw(block)
@@ -223,7 +225,7 @@ class Transcript(Widget, can_focus=True):
 
     async def end_turn(self, *, stopped: bool) -> None:
         """The turn is over. Blocks that are not finished say so, their widgets go."""
-        with self.canvas.batch():
+        with self.canvas.changes():
             self._builder.end_turn(stopped=stopped)
         self._edit_next = False
         await self._end_live()
@@ -401,7 +403,7 @@ class Transcript(Widget, can_focus=True):
         block = self.cursor
         match action:
             case "fold":
-                return block is not None and block.can_fold
+                return block is not None and block.can_fold and not self.is_pending
             case "copy":
                 return block is not None
             case "run_again" | "edit_copy":
@@ -495,13 +497,24 @@ class Transcript(Widget, can_focus=True):
 
     # -- keys and clicks ---------------------------------------------------------------------------------------------
 
-    def on_focus(self) -> None:
+    @on(events.Focus)
+    def _focus_came(self) -> None:
         if self.cursor is None and self.canvas.blocks:
             self.cursor = self.canvas.visible_blocks()[-1]
         self.watch_cursor(self.cursor)
 
-    def on_blur(self) -> None:
-        self.watch_cursor(None)
+    def on_descendant_focus(self) -> None:
+        if self.live is not None:
+            self.cursor = self.live.block
+
+    @on(events.Blur)
+    @on(events.DescendantBlur)
+    def _focus_left(self) -> None:
+        self.call_later(self._forget_cursor)
+
+    def _forget_cursor(self) -> None:
+        if not self.has_focus_within:
+            self.cursor = None
 
     def on_key(self, event: events.Key) -> None:
         """Typing goes to the prompt."""
