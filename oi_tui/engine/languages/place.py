@@ -48,3 +48,9 @@ class Place:
     environment: Mapping[str, str] = field(default_factory=environment_for_code, repr=False)
     kernel: str | None = None
     """Which Jupyter kernel runs Python; see `Settings.kernel`."""
+    shell: str | None = None
+    """The shell's program. None: bash, or sh where there is none."""
+    time_limit: float | None = None
+    """Seconds that one block may take. None: any."""
+    idle_limit: float | None = None
+    """Seconds that a block may go on without output. None: any."""

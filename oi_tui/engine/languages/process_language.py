@@ -1,0 +1,422 @@
+"""What all languages share that are one process in a terminal: running, watching, answering, stopping, ending.
+
+A subclass says how its program is started and how code is handed to it, and reads what its driver reports:
+
+    version <number>
+    ready [<version>]       it takes code now
+    line <n>                this line of the code is executed
+    image <mime> <file>     a picture lies in the private folder
+    reading                 it waits for its user, which cannot be seen from outside
+    idle                    it does not wait any more
+    end <status>            the code has ended; 0: without an error
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import os
+import signal
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from oi_tui.engine.approval import Answerer, ApprovedCode, InputCancelled, InputRequest
+from oi_tui.engine.errors import LanguageError
+from oi_tui.engine.languages.place import Place
+from oi_tui.engine.languages.process_tree import describe_status
+from oi_tui.engine.languages.pty_process import PtyProcess
+from oi_tui.engine.languages.run import Run
+from oi_tui.engine.languages.terminal import SETTINGS, last_line
+from oi_tui.engine.languages.terminal_input import Waiting, waiting_for_input
+from oi_tui.engine.lmc import Chunk, notice
+
+TICK = 0.03
+"""Seconds between two looks at a line that is sampled, and at whether the code waits for input."""
+
+_STOP_STEPS: tuple[tuple[float, int, bool], ...] = (
+    (0.0, signal.SIGINT, True),
+    (0.7, signal.SIGINT, True),
+    (1.3, signal.SIGTERM, False),
+    (1.5, signal.SIGKILL, False),
+    (1.0, 0, True),
+)
+"""Seconds to wait; the signal for what is in the foreground (0: end the language's process); and whether the signal is
+meant for the language's own process too, should that be in the foreground."""
+
+_BIG_IMAGE = 64 * 1024 * 1024
+
+
+class ProcessLanguage(ABC):
+    """A `Language` that is one persistent process. Subclasses are declared by their class variables."""
+
+    name: str
+    title: str
+    aliases: tuple[str, ...] = ()
+    file_extension: str
+    start_timeout: ClassVar[float] = 20.0
+    """Seconds until a program that does not say it is ready is given up."""
+    state: ClassVar[str] = "its variables are gone"
+    """What is lost with the process."""
+
+    def __init__(self, *, place: Place | None = None) -> None:
+        self._place = place or Place()
+        self._process: PtyProcess | None = None
+        self._starting: asyncio.Task[PtyProcess] | None = None
+        self._settling: asyncio.Task[None] | None = None
+        self._run: Run | None = None
+        self._version = ""
+        self._count = 0
+        """Blocks so far. Each lies in a file of its own, so that functions can be told apart by their file."""
+        self._news: list[str] = []
+        self._background: asyncio.Task[None] | None = None
+
+    # What a subclass says ----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def command(self, folder: Path) -> Sequence[str]:
+        """The program and its arguments. The FIFOs `events` and `commands` are made in `folder` afterwards."""
+
+    @abstractmethod
+    def submit(self, process: PtyProcess, code: Path) -> None:
+        """Hand over code, which lies in this file (0600), byte for byte as approved."""
+
+    def environment(self) -> dict[str, str]:
+        return {**self._place.environment, **SETTINGS}
+
+    def prepare(self, folder: Path) -> None:  # noqa: B027 (most have nothing to prepare)
+        """Write what the program needs into its private folder, before it starts."""
+
+    def sample_line(self, process: PtyProcess, run: Run) -> int | None:
+        """The line executed now, for languages whose line is looked up from outside."""
+        return None
+
+    def first_line(self, run: Run) -> int | None:
+        """The line to show before anything is known, for languages that report lines."""
+        return None
+
+    def end_status(self, argument: str) -> int:
+        """The status that an `end` event stands for."""
+        word = argument.partition(" ")[0]
+        return int(word) if word.isdecimal() else 0
+
+    def on_event(self, run: Run, verb: str, argument: str) -> list[Chunk]:
+        """An event that only this language knows."""
+        return []
+
+    # Language ----------------------------------------------------------------------------------------------------
+
+    @property
+    def description(self) -> str:
+        return self._version or self.title
+
+    @property
+    def is_running(self) -> bool:
+        return self._run is not None
+
+    @property
+    def cwd(self) -> Path:
+        """Where the process works now, as far as is known."""
+        return self._place.cwd
+
+    async def warm(self) -> None:
+        with contextlib.suppress(LanguageError):
+            await self._ready()
+
+    async def run(self, code: ApprovedCode, *, answer: Answerer) -> AsyncGenerator[Chunk, None]:
+        if self._run is not None:
+            raise LanguageError(f"{self.title} is still busy with other code.", "Wait for it, or stop it first.")
+        run = self._run = Run(code)
+        try:
+            if self._settling is not None:
+                await asyncio.shield(self._settling)
+            process = await self._ready()
+            for text in self._take_news():
+                yield notice("kernel", text)
+            if not run.interrupted:  # while it started
+                run.begin()
+                self._submit(process, run)
+                if (line := self.first_line(run)) is not None:
+                    for chunk in run.at_line(line):
+                        yield chunk
+            try:
+                while run.begun:
+                    for chunk in self._advance(process, run):
+                        yield chunk
+                    if run.ended:
+                        break
+                    self._look(process, run, answer)
+                    await process.changed(run.patience(TICK))
+            except (asyncio.CancelledError, GeneratorExit):
+                await self._settle(process, run)
+                raise
+            for chunk in run.closing():
+                yield chunk
+        finally:
+            run.close()
+            self._run = None
+        if self._process is None or self._process is not process:
+            for text in self._take_news():
+                yield notice("kernel", text)
+
+    async def interrupt(self) -> None:
+        if self._run is None:
+            return
+        self._run.interrupted = True
+        if self._process is not None and self._run.begun:
+            self._begin_stop(self._process, self._run)
+
+    async def restart(self) -> None:
+        if self._run is not None:
+            self._run.interrupted = True
+            self._run.ended_by_us = "was ended"
+        await self._end()
+
+    async def aclose(self) -> None:
+        await self._end()
+
+    def background(self) -> list[tuple[int, str]]:
+        """What the code left running: pid and command line. Blocks a few milliseconds."""
+        return self._process.process.background() if self._process is not None else []
+
+    # Starting and ending -----------------------------------------------------------------------------------------
+
+    async def _ready(self) -> PtyProcess:
+        """The live process, started if there is none. Several callers share one start."""
+        if self._process is not None and self._process.returncode is not None:
+            await self._buried(self._process)
+        if self._process is not None:
+            return self._process
+        if self._starting is None:
+            self._starting = asyncio.create_task(self._start())
+            self._starting.add_done_callback(self._started)
+        return await asyncio.shield(self._starting)
+
+    def _started(self, task: asyncio.Task[PtyProcess]) -> None:
+        self._starting = None
+        if not task.cancelled():
+            task.exception()  # whoever waited has seen it
+
+    async def _start(self) -> PtyProcess:
+        process = await self._spawn()
+        try:
+            await self._until_ready(process)
+        except BaseException:
+            await process.close(grace=0)
+            raise
+        process.listening = False
+        self._process = process
+        return process
+
+    async def _spawn(self) -> PtyProcess:
+        def command(folder: Path) -> Sequence[str]:
+            self.prepare(folder)
+            return self.command(folder)
+
+        try:
+            cwd = self.cwd if self.cwd.is_dir() else self._place.cwd
+            return await PtyProcess.start(command, env=self.environment(), cwd=cwd, title=self.name)
+        except OSError as error:
+            what = f"{self.title} could not be started: {error.strerror or error}."
+            raise LanguageError(what, "Is it installed?") from error
+
+    async def _until_ready(self, process: PtyProcess) -> None:
+        said = ""
+        try:
+            async with asyncio.timeout(self.start_timeout):
+                while True:
+                    said = (said + process.take_output())[-4000:]
+                    for line in process.take_events():
+                        verb, _, argument = line.partition(" ")
+                        if verb in ("ready", "version") and argument:
+                            self._version = argument
+                        if verb in ("ready", "end"):
+                            return
+                    if process.returncode is not None:
+                        said += process.take_all_output()
+                        raise LanguageError(
+                            f"{self.title} could not be started: it {describe_status(process.returncode)}.",
+                            _last_words(said),
+                        )
+                    await process.changed(None)
+        except TimeoutError:
+            what = f"{self.title} was not ready after {self.start_timeout:.0f} s."
+            raise LanguageError(what, _last_words(said)) from None
+
+    async def _buried(self, process: PtyProcess) -> None:
+        """The process ended on its own: clear up, and say what is gone."""
+        if self._process is process:
+            self._process = None
+            if not self._news:
+                self._news.append(f"{self.title} {describe_status(process.returncode or 0)}; {self.state}.")
+        await process.close(grace=0.2)
+
+    async def _end(self) -> None:
+        if self._starting is not None:
+            self._starting.cancel()
+            with contextlib.suppress(asyncio.CancelledError, LanguageError):
+                await self._starting
+        process, self._process = self._process, None
+        if process is not None:
+            await process.close()
+
+    def _take_news(self) -> list[str]:
+        news, self._news = self._news, []
+        return news
+
+    # Running -----------------------------------------------------------------------------------------------------
+
+    def _submit(self, process: PtyProcess, run: Run) -> None:
+        process.take_events()
+        process.listening = True
+        self._count += 1
+        path = process.folder / f"block-{self._count}.{self.file_extension}"
+        path.write_bytes(run.code.code.encode("utf-8", "surrogateescape"))
+        path.chmod(0o600)
+        self.submit(process, path)
+
+    def _advance(self, process: PtyProcess, run: Run) -> list[Chunk]:
+        """Everything that has happened since the last call."""
+        events = process.take_events()
+        dead = process.returncode is not None
+        ending = dead or any(line.startswith(("end ", "image ")) for line in events)
+        chunks = run.output(process.take_all_output() if ending else process.take_output())
+        for line in events:
+            verb, _, argument = line.partition(" ")
+            chunks += self._on_event(process, run, verb, argument)
+        if not run.ended:
+            chunks += run.at_line(self.sample_line(process, run) or 0)
+        if dead and not run.ended:
+            chunks += self._on_death(process, run)
+        return chunks
+
+    def _on_event(self, process: PtyProcess, run: Run, verb: str, argument: str) -> list[Chunk]:
+        match verb:
+            case "line":
+                return run.at_line(int(argument)) if argument.isdecimal() else []
+            case "image":
+                return self._image(process, run, argument)
+            case "reading" | "idle":
+                run.reading = verb == "reading"
+                return []
+            case "end":
+                process.listening = False
+                return run.end(self.end_status(argument))
+        return self.on_event(run, verb, argument)
+
+    def _on_death(self, process: PtyProcess, run: Run) -> list[Chunk]:
+        status = process.returncode or 0
+        if self._process is process:
+            self._process = None
+        how = run.ended_by_us or describe_status(status)
+        self._news = [f"{self.title} {how}; {self.state}. The next block starts a new one."]
+        self._background = asyncio.create_task(process.close(grace=0.2))
+        run.died = f"{self.title} {how}; {self.state}"
+        return run.end(status)
+
+    def _image(self, process: PtyProcess, run: Run, argument: str) -> list[Chunk]:
+        mime, _, file_name = argument.partition(" ")
+        path = process.folder / os.path.basename(file_name)
+        try:
+            if not 0 < path.stat().st_size <= _BIG_IMAGE:
+                return []
+            content = base64.b64encode(path.read_bytes()).decode("ascii")
+            path.unlink()
+        except OSError:
+            return []
+        run.wrote_something = True
+        return [Chunk("computer", "image", f"base64.{mime.removeprefix('image/')}", content, id=run.code.id)]
+
+    def _look(self, process: PtyProcess, run: Run, answer: Answerer) -> None:
+        """Ask the user when the code waits for him; act on his answer, and on limits of time."""
+        if run.question is not None:
+            self._take_answer(process, run)
+        elif not run.stopping and run.may_be_waiting():
+            if waiting := self._waiting(process, run):
+                request = InputRequest(run.code.id, waiting.prompt, waiting.password)
+                question = asyncio.create_task(_asked(answer, request))
+                question.add_done_callback(lambda _: process.wake())
+                run.ask(question)
+        if reason := run.over_limit(self._place.idle_limit, self._place.time_limit):
+            run.stopped_because = reason
+            self._begin_stop(process, run)
+
+    def _waiting(self, process: PtyProcess, run: Run) -> Waiting | None:
+        return waiting_for_input(process.terminal, last_line(run.tail), run.silence, sure=run.reading)
+
+    def _take_answer(self, process: PtyProcess, run: Run) -> None:
+        question = run.question
+        if question is None:
+            return
+        if not question.done():
+            if run.moved_on and run.may_be_waiting() and not self._waiting(process, run):
+                question.cancel()  # the code did not wait for the answer any longer
+                run.question = None
+            return
+        run.question = None
+        text = None if question.cancelled() else question.result()
+        if text is None:
+            self._begin_stop(process, run)
+            return
+        run.answered()
+        process.terminal.type_line(text)
+
+    # Stopping ----------------------------------------------------------------------------------------------------
+
+    def _begin_stop(self, process: PtyProcess, run: Run) -> None:
+        run.interrupted = True
+        if run.stopping is None:
+            run.stopping = asyncio.create_task(self._stop(process, run))
+
+    async def _stop(self, process: PtyProcess, run: Run) -> None:
+        """Interrupt, and become firmer until the code has ended. Ends the process itself when nothing else helps."""
+        for pause, signum, own_process in _STOP_STEPS:
+            if await run.ends_within(pause) or process.returncode is not None:
+                return
+            if not signum:
+                break
+            if signum == signal.SIGINT:
+                self.send_interrupt(process)
+            elif own_process or not process.in_foreground:
+                process.signal_foreground(signum)
+        run.ended_by_us = "did not stop and was ended"
+        await process.process.kill_tree(grace=0)
+        process.wake()
+
+    def send_interrupt(self, process: PtyProcess) -> None:
+        """Make the running code stop, keeping the state."""
+        process.interrupt()
+
+    async def _settle(self, process: PtyProcess, run: Run) -> None:
+        """The consumer left: interrupt the code and wait until the language can be used again."""
+        self._settling = asyncio.create_task(self._wind_down(process, run))
+        try:
+            await asyncio.shield(self._settling)
+        finally:
+            if self._settling.done():
+                self._settling = None
+
+    async def _wind_down(self, process: PtyProcess, run: Run) -> None:
+        if run.question is not None:
+            run.question.cancel()
+            run.question = None
+        if not run.ended:
+            self._begin_stop(process, run)
+        while not run.ended:
+            self._advance(process, run)
+            if not run.ended:
+                await process.changed(0.1)
+
+
+async def _asked(answer: Answerer, request: InputRequest) -> str | None:
+    try:
+        return await answer(request)
+    except InputCancelled:
+        return None
+
+
+def _last_words(text: str) -> str:
+    words = last_line(text.rstrip())
+    return f"Its last words: {words}" if words else ""
