@@ -29,14 +29,19 @@ from textual.screen import Screen
 from oi_tui import keymap, leaving
 from oi_tui._version import __version__
 from oi_tui.commands import AppCommands
+from oi_tui.engine.private_files import data_folder
 from oi_tui.engine.settings import Settings
-from oi_tui.messages import ApprovalRequested, InputRequested, TurnEnd, TurnEnded
+from oi_tui.inspector import Inspector
+from oi_tui.messages import ApprovalRequested, InputRequested, TurnEnd, TurnEnded, TurnStarted
 from oi_tui.notifications import Notifier
+from oi_tui.prompt_history import PromptHistory
 from oi_tui.rendering.sanitise import sanitise_line
 from oi_tui.screens.chat import ChatScreen
 from oi_tui.screens.quit_guard import QuitGuard
 from oi_tui.screens.too_small import TooSmall, is_too_small
 from oi_tui.styles import STYLES, themes
+from oi_tui.widgets.side_panel import SidePanel
+from oi_tui.widgets.top_bar import TopBar
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -65,7 +70,9 @@ class OiApp(App[None]):
             "ctrl+p", "command_palette", "commands", tooltip="All commands, by name.", id="app.commands", priority=True
         ),
         Binding("f1", "help", "help", show=False, tooltip="Help.", id="app.help", priority=True),
-        Binding("ctrl+y", "copy_selection", "copy", show=False, tooltip="Copy what is selected.", id="app.copy"),
+        Binding("ctrl+t", "panel", "panel", tooltip="Variables, images, files and runs.", id="app.panel"),
+        Binding("ctrl+n", "new", "new", show=False, tooltip="Start a new conversation.", id="app.new"),
+        Binding("ctrl+y", "copy", "copy", show=False, tooltip="Copy the selection, or the block.", id="app.copy"),
         Binding("ctrl+q", "quit", "quit", show=False, tooltip="Quit.", id="app.quit", priority=True),
         Binding("ctrl+c", "quit_on_second", "quit", show=False, tooltip="Twice: quit.", id="app.interrupt"),
     ]
@@ -83,6 +90,7 @@ class OiApp(App[None]):
         self.keys = keymap.UserKeys({})
         self._make_session = make_session
         self._notifier = Notifier(self._write_to_terminal)
+        self._inspector = Inspector()
         self._quit_asked_at = -1e9
         self.failure: Exception | None = None
         """What ended the app, if it did not end by itself."""
@@ -132,6 +140,8 @@ class OiApp(App[None]):
 
     def _after_first_frame(self) -> None:
         self._notifier.set_title("")
+        if self.settings.conversation_history:
+            self.chat.composer.history = PromptHistory(data_folder() / "prompt_history.jsonl")
         self._open_session()
         if not self.settings.llm.model:
             self.action_choose_model()
@@ -143,6 +153,8 @@ class OiApp(App[None]):
         if self._make_session is None:
             module = await asyncio.to_thread(importlib.import_module, "oi_tui.engine.session")
             self._make_session = module.Session
+            magic = await asyncio.to_thread(importlib.import_module, "oi_tui.engine.magic")
+            self.chat.composer.commands = [(name, command.summary) for name, command in magic.COMMANDS.items()]
         self.session = self._make_session(self.settings)
         self.chat.attach(self.session)
         await self.session.prewarm()
@@ -221,11 +233,17 @@ class OiApp(App[None]):
 
     @on(TurnEnded)
     def _turn_ended(self, event: TurnEnded) -> None:
+        self._update_panel()
         self._notifier.notify("failed" if event.reason is TurnEnd.FAILED else "done")
 
-    def set_heading(self, heading: str) -> None:
-        """Name the window after the conversation."""
-        self._notifier.set_title(heading)
+    @on(TurnStarted)
+    def _turn_started(self) -> None:
+        """The first request names the conversation, and the window."""
+        bar = self.chat.query_one(TopBar)
+        if not bar.heading and self.session is not None:
+            requests = (message.text for message in self.session.history if message.role == "user")
+            bar.heading = next(requests, "").strip()[:200].partition("\n")[0]
+            self._notifier.set_title(bar.heading)
 
     # -- commands ----------------------------------------------------------------------------------------------------
 
@@ -298,12 +316,60 @@ class OiApp(App[None]):
             await self.session.configure_llm(**llm)
             self.chat.attach(self.session)
 
-    def action_copy_selection(self) -> None:
-        text = self.screen.get_selected_text()
+    def action_copy(self) -> None:
+        """Copy what is selected in the prompt or on the screen, else the block with the cursor."""
+        text = getattr(self.screen.focused, "selected_text", "") or self.screen.get_selected_text()
         if text:
             self.copy_to_clipboard(text)
+        elif self.screen is self.chat and self.chat.transcript.cursor is not None:
+            self.chat.transcript.action_copy()
         else:
             self.notify("Nothing is selected.", timeout=2, markup=False)
+
+    @work(exclusive=True, group="session")
+    async def action_new(self) -> None:
+        """A new conversation with a new kernel; the draft in the prompt stays."""
+        if self.session is None or self.chat.what_runs:
+            self.notify("Stop the turn first: Esc.", timeout=3, markup=False)
+            return
+        old, self.session = self.session, None
+        self.session = type(old)(old.settings)
+        self.chat.attach(self.session)
+        self.chat.query_one(TopBar).heading = ""
+        self._notifier.set_title("")
+        self._inspector = Inspector()
+        await old.aclose()
+        await self.session.prewarm()
+
+    # -- the panel at the side ---------------------------------------------------------------------------------------
+
+    async def action_panel(self) -> None:
+        panel = await self._panel()
+        panel.open(not panel.is_open)
+        self._update_panel()
+
+    async def _panel(self) -> SidePanel:
+        panels = self.chat.query(SidePanel)
+        if not panels:
+            await self.chat.query_one("#conversation").mount(SidePanel())
+        return self.chat.query_one(SidePanel)
+
+    @work(exclusive=True, group="panel", exit_on_error=False)
+    async def _update_panel(self) -> None:
+        for panel in self.chat.query(SidePanel):
+            if panel.is_open:
+                panel.sections = await self._inspector.sections(self.chat.transcript.canvas.blocks, self.session)
+
+    @on(SidePanel.RowChosen)
+    def _row_chosen(self, event: SidePanel.RowChosen) -> None:
+        if (block := self._inspector.block(event.key)) is not None:
+            self.chat.transcript.point_at(block)
+
+    @on(SidePanel.Left)
+    def _panel_left(self) -> None:
+        self.chat.composer.focus()
+
+    # -- copying -----------------------------------------------------------------------------------------------------
 
     def copy_to_clipboard(self, text: str) -> None:
         self._clipboard = text

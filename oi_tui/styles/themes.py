@@ -30,7 +30,7 @@ import os
 from collections.abc import Mapping
 
 from textual.color import Color
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 AUTO = "auto"
 DARK = "oi-dark"
@@ -195,6 +195,7 @@ OUR_ANSI = Theme(
     boost="ansi_default",
     dark=True,
     variables={
+        **BUILTIN_THEMES["ansi-dark"].variables,  # `ansi-background` and others that stylesheets of Textual need
         **_ANSI_TOKENS,
         **_quiet_chrome("ansi_blue", "ansi_default", "ansi_bright_black", "ansi_default"),
         "border-blurred": "ansi_bright_black",

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
 
+_SHOWN_ELSEWHERE = ("code.", "input.")
+"""Keys that stand on the block they act on."""
+
+
 class KeyBar(Widget):
     """ "^P commands  ^T panel  ? keys              ctx 12% · $0.03".
 
@@ -63,7 +67,7 @@ class KeyBar(Widget):
     def _one_per_action(screen: Screen[object]) -> list[Binding]:
         seen: dict[tuple[int, str], Binding] = {}
         for node, binding, enabled, _tooltip in screen.active_bindings.values():
-            if binding.show and enabled and not binding.system:
+            if binding.show and enabled and not binding.system and not (binding.id or "").startswith(_SHOWN_ELSEWHERE):
                 seen.setdefault((id(node), binding.action), binding)
         return list(seen.values())
 

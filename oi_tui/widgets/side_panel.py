@@ -54,12 +54,13 @@ class SidePanel(OptionList):
         & .side-panel--heading { color: $text-quiet; text-style: bold; }
         & .side-panel--detail { color: $text-quiet; }
         & .side-panel--faint { color: $text-faint; }
-        & > .option-list--option-disabled { color: $text-quiet; }
+        & .side-panel--name { color: $foreground; }
         &:ansi .side-panel--detail, &:ansi .side-panel--faint { text-style: dim; }
     }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "side-panel--heading",
+        "side-panel--name",
         "side-panel--detail",
         "side-panel--faint",
     }
@@ -129,6 +130,7 @@ class SidePanel(OptionList):
         detail = sanitise_line(row.detail, max(6, width // 2))
         name = Content(sanitise_line(row.text, max(4, width - len(detail) - 2)))
         gap = max(1, width - name.cell_length - Content(detail).cell_length)
+        name = name.stylize(component_style(self, "side-panel--name"))
         return Content.assemble(name, " " * gap, (detail, component_style(self, "side-panel--detail")))
 
     @on(OptionList.OptionSelected)

@@ -27,7 +27,8 @@ class Mode(StrEnum):
 
 
 class KernelState(StrEnum):
-    OFF = "off"
+    OFF = "ready"
+    """Nothing has run yet; the first code starts it, if it is not kept warm already."""
     STARTING = "starting"
     IDLE = "idle"
     RUNNING = "running"
