@@ -29,6 +29,7 @@ class Highlighter:
     """The lines of some code and how they look. Lines count from 0; text is taken as it is, `\\n` ends a line."""
 
     def __init__(self, language: str | None, text: str = "") -> None:
+        self.language = language
         self._lexer = lexer_for(language)
         self._lines: list[str] = text.split("\n")
         self._runs: list[list[Run] | None] = [None] * len(self._lines)
@@ -39,6 +40,10 @@ class Highlighter:
     @property
     def line_count(self) -> int:
         return len(self._lines)
+
+    def line(self, line: int) -> str:
+        """The text of a line."""
+        return self._lines[line]
 
     def append(self, text: str) -> None:
         """More code at the end. Costs what it adds."""

@@ -212,6 +212,21 @@ def _may_break(before: str, after: str) -> bool:
     return bool(_WIDE.match(before) or _WIDE.match(after))
 
 
+def chop(text: str, width: int) -> list[Wrapped]:
+    """Break one line of text anywhere, as terminals do, leaving nothing out. A wide character is not cut in two."""
+    if is_narrow(text):
+        return [Wrapped(start, min(start + width, len(text))) for start in range(0, len(text) or 1, width)]
+    parts: list[Wrapped] = []
+    start = used = 0
+    for begin, _, cells in split_graphemes(text)[0]:
+        if used + cells > width and begin > start:
+            parts.append(Wrapped(start, begin))
+            start, used = begin, 0
+        used += cells
+    parts.append(Wrapped(start, len(text)))
+    return parts
+
+
 def slice_runs(runs: Sequence[Run], cuts: Iterable[Wrapped]) -> list[list[Run]]:
     """The runs of each wrapped line. Cuts are in order and do not overlap."""
     result: list[list[Run]] = []

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from rich.cells import cell_len, split_graphemes
+from rich.cells import cell_len
 from rich.segment import Segment
 from textual.strip import Strip
 
-from oi_tui.rendering.lines import RenderedLine, Wrapped, is_narrow
+from oi_tui.rendering.lines import RenderedLine, Wrapped, chop, is_narrow
 from oi_tui.rendering.sgr import StyledText
 from oi_tui.rendering.terminal_text import TerminalText
 from oi_tui.rendering.theme import RenderTheme
@@ -80,7 +80,7 @@ class TerminalView:
             self.widest = max(self.widest, len(text))
             return -(-len(text) // self.width) or 1 if self.is_wrapped else 1
         self.widest = max(self.widest, cell_len(text))
-        return len(_chop(text, self.width)) if self.is_wrapped else 1
+        return len(chop(text, self.width)) if self.is_wrapped else 1
 
     def locate(self, row: int) -> tuple[int, int]:
         """The line that a row belongs to, and which of its rows it is. Raises `IndexError` outside."""
@@ -111,28 +111,13 @@ class TerminalView:
         is_last = True
         if self.is_wrapped:
             if self._parts[0] != number:
-                self._parts = (number, _chop("".join(text for text, _ in pieces), self.width))
+                self._parts = (number, chop("".join(text for text, _ in pieces), self.width))
             parts = self._parts[1]
             pieces = _slice(pieces, parts[part])
             is_last = part == len(parts) - 1
         segments = [Segment(text, state.style(theme)) for text, state in pieces]
         is_joined = not is_last or self.text.is_joined(number)
         return RenderedLine(Strip(segments), "".join(text for text, _ in pieces), 0, "" if is_joined else None)
-
-
-def _chop(text: str, width: int) -> list[Wrapped]:
-    """Cut anywhere, as terminals do; a wide character is not cut in two."""
-    if is_narrow(text):
-        return [Wrapped(start, min(start + width, len(text))) for start in range(0, len(text) or 1, width)]
-    parts: list[Wrapped] = []
-    start = used = 0
-    for begin, _, cells in split_graphemes(text)[0]:
-        if used + cells > width and begin > start:
-            parts.append(Wrapped(start, begin))
-            start, used = begin, 0
-        used += cells
-    parts.append(Wrapped(start, len(text)))
-    return parts
 
 
 def _slice(pieces: StyledText, part: Wrapped) -> StyledText:
