@@ -173,7 +173,11 @@ class OpenAIServer:
                 await self._serve_requests(reader, writer)
         finally:
             self._connections.discard(task)
+            if writer.transport.get_write_buffer_size():  # nobody will read it: do not wait for that
+                writer.transport.abort()
             writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
             await self._tell()
 
     async def _serve_requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
