@@ -14,10 +14,9 @@ from oi_tui.engine.approval import (
     CodeProposal,
     Decision,
     Verdict,
-    digest_of,
-    edit_counts,
 )
 from oi_tui.engine.errors import EngineError
+from oi_tui.engine.interpreter import decided
 from oi_tui.engine.llm.base import Capabilities, Delta, ModelRequest, Usage
 from oi_tui.engine.lmc import Chunk, LmcDict, Message, new_id
 from oi_tui.engine.settings import ModelSettings, Settings
@@ -278,7 +277,7 @@ class FakeSession:
         else:
             decision = Decision.run()
         self.decisions.append(decision)
-        yield decision_chunk(proposal, decision)
+        yield decided(proposal, decision)
         if decision.verdict is Verdict.DECLINE:
             return
         yield Chunk("computer", "console", start=True, id=step.id)
@@ -313,21 +312,3 @@ class FakeSession:
                 text = await answer(InputRequest(code_id, result.prompt, result.password))
                 self.answers.append(text)
                 yield output(result.prompt + ("" if result.password else f"<{text}>") + "\n", code_id)
-
-
-def decision_chunk(proposal: CodeProposal, decision: Decision) -> Chunk:
-    """The `server/decision` chunk that a session sends after an approval."""
-    code = proposal.code if decision.code is None else decision.code
-    added, removed = edit_counts(proposal.code, code)
-    content = {
-        "id": proposal.id,
-        "verdict": str(decision.verdict),
-        "language": proposal.language,
-        "code": code,
-        "digest": digest_of(code),
-        "edited": code != proposal.code,
-        "added": added,
-        "removed": removed,
-        "note": decision.note,
-    }
-    return Chunk("server", "decision", None, content, id=proposal.id)
