@@ -89,6 +89,10 @@ class ProcessLanguage(ABC):
     def prepare(self, folder: Path) -> None:  # noqa: B027 (most have nothing to prepare)
         """Write what the program needs into its private folder, before it starts."""
 
+    def say_goodbye(self, process: PtyProcess) -> None:
+        """Ask the program to leave by itself. It will be told by SIGTERM at once and by SIGKILL soon."""
+        return None
+
     def sample_line(self, process: PtyProcess, run: Run) -> int | None:
         """The line executed now, for languages whose line is looked up from outside."""
         return None
@@ -185,7 +189,7 @@ class ProcessLanguage(ABC):
 
     async def _ready(self) -> PtyProcess:
         """The live process, started if there is none. Several callers share one start."""
-        if self._process is not None and self._process.returncode is not None:
+        if self._process is not None and self._process.has_ended:
             await self._buried(self._process)
         if self._process is not None:
             return self._process
@@ -233,6 +237,7 @@ class ProcessLanguage(ABC):
                         if verb in ("ready", "version") and argument:
                             self._version = argument
                         if verb in ("ready", "end"):
+                            process.take_all_output()  # greetings and the like: not the output of any code
                             return
                     if process.returncode is not None:
                         said += process.take_all_output()
@@ -247,6 +252,9 @@ class ProcessLanguage(ABC):
 
     async def _buried(self, process: PtyProcess) -> None:
         """The process ended on its own: clear up, and say what is gone."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                await process.process.wait()
         if self._process is process:
             self._process = None
             if not self._news:
@@ -260,6 +268,7 @@ class ProcessLanguage(ABC):
                 await self._starting
         process, self._process = self._process, None
         if process is not None:
+            self.say_goodbye(process)
             await process.close()
 
     def _take_news(self) -> list[str]:

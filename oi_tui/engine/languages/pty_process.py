@@ -85,6 +85,11 @@ class PtyProcess:
         """None while the program lives; negative: ended by that signal."""
         return self.process.returncode
 
+    @property
+    def has_ended(self) -> bool:
+        """True as soon as the program is gone, before its status is known."""
+        return self.returncode is not None or _is_zombie(self.process.pid)
+
     async def changed(self, timeout: float | None) -> None:
         """Wait for output, an event or the program's end; at most `timeout` seconds."""
         if not self._news.is_set():
@@ -201,3 +206,13 @@ class PtyProcess:
         *lines, self._event_bytes = (self._event_bytes + data).split(b"\n")
         self._event_lines += [line.decode("utf-8", "replace") for line in lines]
         self._news.set()
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            return stat.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
+    except FileNotFoundError:
+        return os.path.isdir("/proc/self")
+    except OSError:
+        return False

@@ -12,6 +12,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -78,6 +79,12 @@ class Shell(ProcessLanguage):
         process.unsend()
         process.terminal.type_unseen(f" . {shlex.quote(str(code))}")
         process.send(str(code) if traced else "-")
+
+    def say_goodbye(self, process: PtyProcess) -> None:
+        """What closing a terminal's window does; interactive shells do not listen to SIGTERM."""
+        with contextlib.suppress(OSError):
+            (process.folder / "closing").touch()
+        process.process.signal(signal.SIGHUP, group=False)
 
     def first_line(self, run: Run) -> int | None:
         return self._lines.first if self._dialect.traces or self._probe is not None else None

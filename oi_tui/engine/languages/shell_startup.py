@@ -53,7 +53,9 @@ class Bash(Dialect):
     __slots__ = ()
 
     def write_startup(self, folder: Path, program: str, *, own_startup: bool) -> None:
-        events, commands, state = (shlex.quote(str(folder / name)) for name in ("events", "commands", "state"))
+        events, commands, state, closing = (
+            shlex.quote(str(folder / name)) for name in ("events", "commands", "state", "closing")
+        )
         own = "[ -r ~/.bashrc ] && . ~/.bashrc" if own_startup else ":"
         again = shlex.join(self.command(program, folder))
         # `$_` is put back, because `mkdir x && cd $_` is common.
@@ -72,7 +74,7 @@ class Bash(Dialect):
         )
         # A script that leaves the shell (`exit 1`, or a failure after `set -e`) would take the variables with it.
         leave = (
-            f"{{ printf 'exit %s\\n' \"$?\" >{events}; trap - DEBUG EXIT; set +eux;"
+            f"{{ printf 'exit %s\\n' \"$?\" >{events}; [ ! -e {closing} ] || exit; trap - DEBUG EXIT; set +eux;"
             f" {{ declare -p; declare -f; alias -p; shopt -p; }} >{state}; }} 2>/dev/null;"
             f" exec {again} </dev/tty >/dev/tty 2>&1"
         )

@@ -8,26 +8,36 @@ from __future__ import annotations
 
 import os
 import re
+import select
+import struct
 import sys
 from dataclasses import dataclass
 from enum import Enum, auto
 
 from oi_tui.engine.languages.terminal import Terminal
 
-_READ = {"x86_64": 0, "aarch64": 63, "riscv64": 63, "armv7l": 3, "armv6l": 3, "i686": 3, "ppc64le": 3, "s390x": 3}
-"""Number of the system call `read` by machine."""
-
-_POLLS = {
-    "x86_64": {7, 23, 232, 270, 271, 281, 441},  # poll, select, epoll_wait, pselect6, ppoll, epoll_pwait(2)
-    "aarch64": {22, 72, 73, 441},
-    "riscv64": {22, 72, 73, 441},
+_CALLS = {
+    "x86_64": {
+        0: "read",
+        7: "poll",
+        23: "select",
+        232: "epoll",
+        270: "select",
+        271: "poll",
+        281: "epoll",
+        441: "epoll",
+    },
+    "aarch64": {63: "read", 22: "epoll", 72: "select", 73: "poll", 441: "epoll"},
 }
+_CALLS["riscv64"] = _CALLS["aarch64"]
+"""Numbers of the system calls in which a program can wait for input, by machine."""
 
 _LOOKS_LIKE_PROMPT = re.compile(r"[:?>)\]#$%»]\s*$")
 _LOOKS_SECRET = re.compile(r"pass(word|phrase|code|wd)?\b|\bpin\b|secret|\btoken\b|\bOTP\b", re.IGNORECASE)
 
 SURE, LIKELY, MAYBE = 0.05, 0.3, 1.0
-"""Seconds of silence after which a program that reads, edits a line, or seems to show a prompt is believed."""
+"""Seconds of silence after which a program is believed that reads; that would notice input and shows a prompt or reads
+single keys; that would notice input, or looks as if."""
 
 
 class _Sight(Enum):
@@ -62,9 +72,11 @@ def waiting_for_input(terminal: Terminal, prompt: str, silence: float, *, sure: 
         return found
     if sight is _Sight.BUSY:
         return None
-    if hidden and silence >= LIKELY and (by_line or prompt.strip()):
+    if silence >= LIKELY and (prompt.strip() if sight is _Sight.POLLING or not by_line else hidden):
         return found
-    return found if silence >= MAYBE and _LOOKS_LIKE_PROMPT.search(prompt) else None
+    if silence >= MAYBE and (sight is _Sight.POLLING or _LOOKS_LIKE_PROMPT.search(prompt)):
+        return found
+    return None
 
 
 def _look(terminal: Terminal) -> _Sight:
@@ -104,23 +116,32 @@ def _look_at(pid: int, tty: str, machine: str) -> _Sight:
     for thread in threads:
         try:
             with open(f"/proc/{pid}/task/{thread}/syscall", encoding="ascii") as file:
-                words = file.read().split()
+                number, *arguments = (int(word, 0) for word in file.read().split()[:7])
+            call = _CALLS.get(machine, {}).get(number, "")
+            fds = _awaited(pid, call, arguments) if call else []
+            if any(os.readlink(f"/proc/{pid}/fd/{fd}") in (tty, "/dev/tty") for fd in fds):
+                if call == "read":
+                    return _Sight.READING
+                sight = _Sight.POLLING
         except PermissionError:
             return _Sight.HIDDEN
-        except OSError:
+        except (OSError, ValueError, struct.error):  # it runs, or has gone on meanwhile
             continue
-        if not words or not words[0].lstrip("-").isdigit():  # "running"
-            continue
-        number = int(words[0])
-        if number == _READ.get(machine) and _is_terminal(pid, int(words[1], 16), tty):
-            return _Sight.READING
-        if number in _POLLS.get(machine, ()):
-            sight = _Sight.POLLING
     return sight
 
 
-def _is_terminal(pid: int, fd: int, tty: str) -> bool:
-    try:
-        return os.readlink(f"/proc/{pid}/fd/{fd}") in (tty, "/dev/tty")
-    except OSError:
-        return False
+def _awaited(pid: int, call: str, arguments: list[int]) -> list[int]:
+    """The descriptors on which a system call waits for input. Raises `OSError` and `struct.error`."""
+    if call == "read":
+        return arguments[:1]
+    if call == "epoll":
+        with open(f"/proc/{pid}/fdinfo/{arguments[0]}", encoding="ascii") as file:
+            return [int(line.split()[1]) for line in file if line.startswith("tfd:")]
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        if call == "select":
+            memory.seek(arguments[1])
+            bits = int.from_bytes(memory.read((min(arguments[0], 1024) + 7) // 8), sys.byteorder)
+            return [fd for fd in range(min(arguments[0], 1024)) if bits >> fd & 1] if arguments[1] else []
+        memory.seek(arguments[0])
+        entries = struct.iter_unpack("ihh", memory.read(8 * min(arguments[1], 1024)))
+        return [fd for fd, events, _ in entries if fd >= 0 and events & select.POLLIN]
