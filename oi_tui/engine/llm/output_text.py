@@ -10,13 +10,11 @@ import re
 from oi_tui.engine.llm.partial_json import join_surrogates
 
 _ESCAPE = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI
-    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM, APC with their text
-    r"|\x1b[ -/]*[0-~]"  # two-character sequences
-    r"|\x9b[0-?]*[ -/]*[@-~]",
-    re.DOTALL,
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI
+    r"|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM, APC with their text
+    r"|\x1b[ -/]+[0-~]|\x1b[0-OQ-WYZ\\`-~]"  # the others
 )
-_OPEN_STRING = re.compile(r"\x1b[\]PX^_][^\x07\x1b]*\Z")
+_UNFINISHED = re.compile(r"(?:(?:\x1b\[|\x9b)[0-?]*[ -/]*|\x1b[\]PX^_][^\x07\x1b\x9c\n]*|\x1b[ -/]*)\Z")
 _ERASE = re.compile(r"\x1b\[[0-2]?K")
 _CONTROL = re.compile(r"[\x00-\x07\x0b-\x1f\x7f-\x9f]")
 _ANY_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -31,7 +29,7 @@ def clean_output(text: str) -> str:
     if not _ANY_CONTROL.search(text):
         return text
     text = _ERASE.sub(_ERASED, join_surrogates(text).replace("\x00", ""))
-    text = _OPEN_STRING.sub("", _ESCAPE.sub("", text))
+    text = _UNFINISHED.sub("", _ESCAPE.sub("", text))
     if "\r" in text or "\b" in text or _ERASED in text:
         lines = text.replace("\r\n", "\n").split("\n")
         text = "\n".join(_settled(line) for line in lines)

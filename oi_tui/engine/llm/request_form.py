@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from oi_tui.engine.llm.call_reader import TOOL_NAME
@@ -37,7 +38,7 @@ class ApiMessage(dict[str, Any]):
 
 def repair(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """A valid request with the same content. Changes nothing in one that is valid, and no message in place."""
-    said = [ApiMessage(message) for message in messages]
+    said = [_tidied(ApiMessage(message)) for message in messages]
     system = [message for message in said if message.get("role") in ("system", "developer") and _has_content(message)]
     rest = _paired([message for message in said if message.get("role") not in ("system", "developer")])
     rest = merged(rest)
@@ -91,18 +92,29 @@ def _parts(content: Any) -> list[Any]:
 
 
 def _has_content(message: Mapping[str, Any]) -> bool:
-    content = message.get("content")
-    if isinstance(content, str):
-        return bool(content.strip())
-    return isinstance(content, Sequence) and any(
-        part.get("type") != "text" or str(part.get("text", "")).strip() for part in content
-    )
+    """Whether a tidied message says anything."""
+    return bool(message.get("content"))
 
 
 def _can_join(last: ApiMessage, message: ApiMessage) -> bool:
     if last["role"] != message["role"] or last["role"] not in ("user", "assistant") or last.get("tool_calls"):
         return False
     return not message.get("tool_calls") or isinstance(last.get("content"), str)
+
+
+def _tidied(message: ApiMessage) -> ApiMessage:
+    """A message that was copied, without empty parts and without calls that are none."""
+    if "tool_calls" in message and not (message["tool_calls"] and message.get("role") == "assistant"):
+        del message["tool_calls"]
+    content = message.get("content")
+    if isinstance(content, str):
+        message["content"] = content if content.strip() else ""
+    elif isinstance(content, Sequence):
+        parts = [part for part in content if part.get("type") != "text" or str(part.get("text", "")).strip()]
+        message["content"] = content if len(parts) == len(content) > 0 else parts or ""
+    else:
+        message["content"] = ""
+    return message
 
 
 def _paired(messages: Sequence[ApiMessage]) -> list[ApiMessage]:
@@ -130,11 +142,13 @@ def _paired(messages: Sequence[ApiMessage]) -> list[ApiMessage]:
 def _call_with_results(message: ApiMessage, results: dict[str, list[ApiMessage]], used: set[str]) -> list[ApiMessage]:
     calls: list[dict[str, Any]] = []
     answers: list[ApiMessage] = []
-    for number, call in enumerate(message["tool_calls"]):
+    for call in message["tool_calls"]:
         own_id = str(call.get("id") or "")
         new_id = own_id
-        while not new_id or new_id in used:
-            new_id = f"{own_id or 'call'}_{len(used) + number}"[-40:]
+        for number in count(2):
+            if new_id and new_id not in used:
+                break
+            new_id = f"{own_id[:32] or 'call'}_{number}"
         used.add(new_id)
         calls.append(call if own_id == new_id and _is_whole(call) else _whole_call(call, new_id))
         waiting = results.get(own_id, [])
