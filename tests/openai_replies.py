@@ -162,6 +162,27 @@ class Failure(Reply):
 
 
 @dataclass(frozen=True)
+class Raw(Reply):
+    """A streamed body of exactly these bytes, for the forms of other providers. `then` as in `Answer`."""
+
+    parts: Sequence[bytes]
+    content_type: str = "text/event-stream"
+    then: Literal["done", "stall", "reset"] = "done"
+
+    async def __call__(self, exchange: Exchange) -> None:
+        await exchange.start(200, {"Content-Type": self.content_type}, chunked=True)
+        for part in self.parts:
+            exchange.mark_first_delta()
+            await exchange.send(part)
+        if self.then == "stall":
+            await asyncio.Event().wait()
+        elif self.then == "reset":
+            exchange.reset()
+        else:
+            await exchange.finish()
+
+
+@dataclass(frozen=True)
 class Hang(Reply):
     """Accepts the request and never answers, not even headers."""
 

@@ -101,7 +101,7 @@ class _Exchange:
 
 
 class OpenAIServer:
-    """Answers POST …/chat/completions by a script, GET …/models with one model.
+    """Answers POST …/chat/completions (and any other path, unchecked) by a script, and lists one model.
 
     Give it replies (used in order, the last one repeated) or one function from the request to a reply.
     """
@@ -222,11 +222,9 @@ class OpenAIServer:
     async def _answer(self, exchange: _Exchange) -> None:
         request = exchange.request
         if request.method == "GET":
-            models = [{"id": "test-model", "object": "model", "owned_by": "tests"}]
-            known = request.path.endswith("/models")
-            await (send_json(exchange, 200, {"object": "list", "data": models}) if known else Failure(404)(exchange))
+            await self._list_models(exchange)
             return
-        if request.problem is None:
+        if request.problem is None and request.path.endswith("/chat/completions"):
             try:
                 validate_request(request.body)
             except InvalidRequest as problem:
@@ -235,6 +233,16 @@ class OpenAIServer:
             await Failure(400, f"Invalid request: {request.problem}")(exchange)
         else:
             await self._reply_to(request)(exchange)
+
+    async def _list_models(self, exchange: _Exchange) -> None:
+        path = exchange.request.path
+        if path.endswith("/models"):
+            models = [{"id": "test-model", "object": "model", "owned_by": "tests"}]
+            await send_json(exchange, 200, {"object": "list", "data": models})
+        elif path.endswith("/api/tags"):
+            await send_json(exchange, 200, {"models": [{"name": "test-model"}]})
+        else:
+            await Failure(404)(exchange)
 
     def _reply_to(self, request: Recorded) -> Reply:
         given = self._given

@@ -16,7 +16,8 @@ from typing import Any
 PARAMETERS = frozenset(
     "model messages stream stream_options temperature top_p max_tokens max_completion_tokens tools tool_choice "
     "parallel_tool_calls functions function_call stop seed n user presence_penalty frequency_penalty logit_bias "
-    "logprobs top_logprobs response_format reasoning_effort service_tier metadata store".split()
+    "logprobs top_logprobs response_format reasoning_effort service_tier metadata store "
+    "usage".split()  # the last one is OpenRouter's
 )
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")

@@ -22,3 +22,4 @@ class Endpoint:
     """True when the user gave the address."""
     idle_timeout: float = 60.0
     known_models: Sequence[str] = ()
+    """Names to suggest when this one is unknown."""

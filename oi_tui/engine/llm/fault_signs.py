@@ -53,6 +53,11 @@ def is_unknown_model(words: str) -> bool:
     return bool(_UNKNOWN_MODEL.search(words))
 
 
+def is_about_model(what: str) -> bool:
+    """Whether a "not found" of ours is about the model, and not about the address."""
+    return "does not know the model" in what
+
+
 def is_missing_key(words: str) -> bool:
     return bool(_NO_KEY.search(words))
 
@@ -124,7 +129,7 @@ def words_of(payload: Any) -> tuple[str, str]:
 
 def own_words(links: Sequence[BaseException]) -> str:
     """What the outermost exception says, without the class names that litellm puts in front."""
-    words = str(links[0]).partition("\nTraceback")[0]
+    words = str(links[0]).partition("\nTraceback")[0].partition(" Original exception:")[0]
     return re.sub(r"^((litellm\.)?\w+(Error|Exception)\b(?: -|:)\s*)+", "", words).strip()
 
 

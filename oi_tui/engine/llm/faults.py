@@ -143,12 +143,7 @@ def _not_found(words: str, said: str, endpoint: Endpoint) -> ModelError:
         what = f"{endpoint.host} has no chat API at this address (404)."
         return errors.ModelNotFound(what, "Check that api_base is the address of the API (often it ends in /v1).")
     near = nearest(endpoint.model, endpoint.known_models)
-    if near:
-        hint = f"Did you mean {' or '.join(near)}?"
-    elif endpoint.is_custom and endpoint.known_models:
-        hint = f"It offers {', '.join(endpoint.known_models[:5])}."
-    else:
-        hint = "Check the name given with --model."
+    hint = f"Did you mean {' or '.join(near)}?" if near else "Check the name given with --model."
     return errors.ModelNotFound(f"{endpoint.host} does not know the model {endpoint.model}.{said}", hint)
 
 

@@ -20,11 +20,11 @@ import httpx
 import openai
 
 from oi_tui.engine.errors import ModelError, ModelNotFound, RequestRejected
+from oi_tui.engine.llm import fault_signs as signs
 from oi_tui.engine.llm import faults
 from oi_tui.engine.llm.answer_stream import AnswerStream, Ending, ResponseStream, WrappedStream
 from oi_tui.engine.llm.base import Usage
 from oi_tui.engine.llm.capabilities import capabilities_of, cost_of, entry_of, names_like
-from oi_tui.engine.llm.fault_signs import one_line
 from oi_tui.engine.llm.targets import Target, find_target
 from oi_tui.engine.llm.wire_chunks import pieces_of, usage_of
 from oi_tui.engine.llm.worker_protocol import Line, Piece, settings_from_wire, usage_to_wire
@@ -33,6 +33,11 @@ from oi_tui.engine.settings import ModelSettings
 
 CONNECT = 20.0
 """Seconds for the connection itself."""
+
+OFFER_LIMIT = 2.0
+"""Seconds a server may take to say which models it has, when the one asked for is unknown."""
+
+OLLAMA_BASE = "http://localhost:11434"
 
 _PRIME_ANSWER = b'data: {"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 
@@ -168,8 +173,8 @@ class Gateway:
 
     async def _final(self, error: ModelError, target: Target, settings: ModelSettings) -> ModelError:
         """The error as it is told: keys taken out, the endpoint's own models named, one trap avoided next time."""
-        if isinstance(error, ModelNotFound) and target.provider == "openai" and target.is_custom:
-            error = await self._with_offer(error, target, settings)
+        if isinstance(error, ModelNotFound) and signs.is_about_model(error.what):
+            error = ModelNotFound(error.what, await _offer_hint(target) or error.hint)
         if isinstance(error, RequestRejected) and "stream_options" in error.what:
             self._without_usage.add(target.host)
             error = RequestRejected(f"{target.host} does not take stream_options.", "Asking without.", retryable=True)
@@ -177,17 +182,25 @@ class Gateway:
         error.what, error.hint = redact(error.what, keys), redact(error.hint, keys)
         return error
 
-    async def _with_offer(self, error: ModelNotFound, target: Target, settings: ModelSettings) -> ModelNotFound:
-        """The same error with the names that the endpoint itself offers, if it says so quickly."""
-        headers = {"Authorization": f"Bearer {target.api_key}"} if target.api_key else {}
-        try:
-            async with asyncio.timeout(2), httpx.AsyncClient(timeout=2) as client:
-                answer = await client.get(f"{target.api_base}/models", headers=headers)
-                offered = [str(model["id"]) for model in answer.json()["data"]]
-        except (httpx.HTTPError, TimeoutError, ValueError, KeyError, TypeError):
-            return error
-        if not offered or "chat API" in error.what:
-            return error
-        near = faults.nearest(target.model.partition("/")[2], offered)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"It offers {', '.join(offered[:5])}."
-        return ModelNotFound(error.what, one_line(hint))
+
+async def _offer_hint(target: Target) -> str:
+    """The models that the user's own server offers, for a hint; empty if it does not say so quickly."""
+    is_ollama = target.provider == "ollama_chat"
+    if not is_ollama and not (target.provider == "openai" and target.is_custom):
+        return ""
+    base = target.api_base or os.environ.get("OLLAMA_API_BASE") or OLLAMA_BASE
+    headers = {"Authorization": f"Bearer {target.api_key}"} if target.api_key else {}
+    try:
+        async with asyncio.timeout(OFFER_LIMIT), httpx.AsyncClient(timeout=OFFER_LIMIT) as client:
+            answer = await client.get(f"{base}/api/tags" if is_ollama else f"{base}/models", headers=headers)
+            listed = answer.json()["models" if is_ollama else "data"]
+            offered = [str(model["name" if is_ollama else "id"]) for model in listed]
+    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError, KeyError, TypeError):
+        return ""
+    wanted = target.model.partition("/")[2]
+    if near := faults.nearest(wanted, offered):
+        return signs.one_line(f"Did you mean {' or '.join(near)}?")
+    if is_ollama:
+        has = f"It has {', '.join(offered[:5])}; get" if offered else "Get"
+        return signs.one_line(f"{has} this one with: ollama pull {wanted}")
+    return signs.one_line(f"It offers {', '.join(offered[:5])}.") if offered else ""

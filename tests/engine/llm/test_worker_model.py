@@ -8,7 +8,7 @@ import signal
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -23,42 +23,10 @@ from oi_tui.engine.llm.worker_model import WorkerModel
 from oi_tui.engine.llm.worker_process import WorkerProcess
 from oi_tui.engine.settings import ModelSettings
 from tests import openai_replies as r
+from tests.engine.llm.asking import KEY, TOOLS, calls_of, collect, request, text_of
 from tests.openai_server import OpenAIServer
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("litellm")]
-
-KEY = "sk-the-secret-key-0123456789"
-TOOLS = [{"type": "function", "function": {"name": "execute", "parameters": {"type": "object", "properties": {}}}}]
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[WorkerModel]:
-    """One worker for all tests that do not harm it: it serves one event loop after the other."""
-    model = WorkerModel()
-    yield model
-    asyncio.run(model.aclose())
-
-
-def request(server: OpenAIServer, *, tools: bool = False, text: str = "Hi", **settings: Any) -> ModelRequest:
-    given = {"model": "openai/test", "api_base": server.url, "api_key": KEY} | settings
-    return ModelRequest([{"role": "user", "content": text}], ModelSettings(**given), TOOLS if tools else [])
-
-
-async def collect(model: WorkerModel, asked: ModelRequest) -> list[Delta]:
-    async with asyncio.timeout(60):
-        return [delta async for delta in model.stream(asked)]
-
-
-def text_of(deltas: list[Delta]) -> str:
-    return "".join(delta.text for delta in deltas)
-
-
-def calls_of(deltas: list[Delta]) -> dict[int | None, tuple[str, str]]:
-    calls: dict[int | None, tuple[str, str]] = {}
-    for call in (call for delta in deltas for call in delta.tool_calls):
-        name, arguments = calls.get(call.index, ("", ""))
-        calls[call.index] = (name + (call.name or ""), arguments + call.arguments)
-    return calls
 
 
 async def until(condition: Callable[[], object]) -> None:
