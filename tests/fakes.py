@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from oi_tui.engine.approval import (
@@ -178,7 +179,10 @@ class FakeSession:
     `messages_sent`, `decisions`, `answers`, `interrupted` and `killed` tell what the screen did.
     """
 
-    def __init__(self, *turns: Sequence[TurnStep], settings: Settings | None = None) -> None:
+    def __init__(
+        self, *turns: Sequence[TurnStep], settings: Settings | None = None, folder: Path | None = None
+    ) -> None:
+        self.folder = folder
         self._turns = [list(turn) for turn in turns]
         self.settings = settings or Settings(llm=ModelSettings(model="fake"))
         self.messages: list[LmcDict] = []

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import re
+import tempfile
 from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on, work
@@ -17,10 +22,15 @@ from oi_tui.engine.lmc import Chunk, Message
 from oi_tui.engine.scopes import ApprovalScopes
 from oi_tui.external_editor import NoEditor, edit_text
 from oi_tui.messages import ApprovalRequested, ChunksReceived, InputRequested, TurnEnd, TurnEnded, TurnStarted
+from oi_tui.screens.output import OutputScreen
 from oi_tui.turn import Turn
+from oi_tui.widgets.block import Block
 from oi_tui.widgets.composer import Composer
+from oi_tui.widgets.find_bar import FindBar
+from oi_tui.widgets.image_block import ImageBlock
 from oi_tui.widgets.key_bar import KeyBar
 from oi_tui.widgets.notice_block import NoticeBlock
+from oi_tui.widgets.rich_block import RichBlock
 from oi_tui.widgets.run_bar import RunBar
 from oi_tui.widgets.status_bar import KernelState, Mode, Status
 from oi_tui.widgets.top_bar import TopBar
@@ -48,6 +58,7 @@ class ChatScreen(Screen[None]):
         Binding("pagedown", "page(1)", show=False, tooltip="Scroll down.", id="transcript.page-down"),
         Binding("shift+up", "scroll_transcript(-1)", show=False, tooltip="Scroll a line up.", id="transcript.line-up"),
         Binding("shift+down", "scroll_transcript(1)", show=False, tooltip="Scroll down.", id="transcript.line-down"),
+        Binding("ctrl+f", "find", "Find", show=False, tooltip="Find words in the conversation.", id="transcript.find"),
         Binding("ctrl+o", "expand_all", "Expand", show=False, tooltip="Expand or fold all.", id="transcript.expand"),
     ]
 
@@ -65,6 +76,7 @@ class ChatScreen(Screen[None]):
         yield TopBar()
         with Horizontal(id="conversation"):
             yield Transcript(may_take_focus=self._last_key_unless_typing)
+        yield FindBar()
         yield Composer()
         yield KeyBar()
 
@@ -337,6 +349,69 @@ class ChatScreen(Screen[None]):
     def action_expand_all(self) -> None:
         self.transcript.expand_all()
 
+    @on(Transcript.InspectRequested)
+    def _inspect_requested(self, event: Transcript.InspectRequested) -> None:
+        event.stop()
+        self.app.push_screen(OutputScreen(event.block, self._complete_output(event.block.id)))
+
+    def _complete_output(self, code_id: str | None) -> Path | None:
+        """The file with everything that a block has printed, if there was too much to keep."""
+        for message in self.session.history if self.session is not None else ():
+            if message.meta.get("code_id") == code_id and (path := message.meta.get("full_output")):
+                return Path(path)
+        return None
+
+    @on(Transcript.OpenRequested)
+    def _open_requested(self, event: Transcript.OpenRequested) -> None:
+        event.stop()
+        self._open_outside(event.block)
+
+    @work(exclusive=True, group="open", exit_on_error=False)
+    async def _open_outside(self, block: Block) -> None:
+        if self.session is None:
+            return
+        if isinstance(block, ImageBlock):
+            data, suffix = block.data, "." + block.format.rpartition(".")[2].replace("base64", "png")
+        elif isinstance(block, RichBlock):
+            data, suffix = block.content.encode("utf-8", "replace"), ".html" if block.format == "html" else ".txt"
+        else:
+            return
+        path = await asyncio.to_thread(write_private, self.session.folder, data, suffix)
+        self.app.open_url(path.as_uri())
+        self.notify(f"Opened {path}", markup=False)
+
+    # -- finding -----------------------------------------------------------------------------------------------------
+
+    def action_find(self) -> None:
+        self.query_one(FindBar).open()
+
+    @on(FindBar.Searched)
+    def _searched(self, event: FindBar.Searched) -> None:
+        event.stop()
+        self._search(event.query)
+
+    @work(exclusive=True, group="find", exit_on_error=False)
+    async def _search(self, query: str) -> None:
+        await self.transcript.finder.search(query)
+        self._show_found()
+
+    @on(FindBar.Moved)
+    def _find_moved(self, event: FindBar.Moved) -> None:
+        event.stop()
+        self.transcript.finder.move(event.step)
+        self._show_found()
+
+    def _show_found(self) -> None:
+        bar, finder = self.query_one(FindBar), self.transcript.finder
+        bar.total, bar.position = finder.total, finder.position
+
+    @on(FindBar.Closed)
+    def _find_closed(self, event: FindBar.Closed) -> None:
+        event.stop()
+        self.workers.cancel_group(self, "find")
+        self.transcript.finder.clear()
+        self.composer.focus()
+
     # -- status ------------------------------------------------------------------------------------------------------
 
     def _watch_kernel(self, chunks: Any) -> None:
@@ -365,6 +440,15 @@ class ChatScreen(Screen[None]):
         )
         self.query_one(TopBar).status = status
         self.query_one(KeyBar).status = status
+
+
+def write_private(folder: Path, data: bytes, suffix: str) -> Path:
+    """A file of its own in the conversation's folder that only its user can read. `suffix` is made harmless."""
+    clean = re.sub(r"[^.a-zA-Z0-9]", "", suffix)[:8]
+    handle, name = tempfile.mkstemp(prefix="result-", suffix=clean, dir=folder)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+    return Path(name)
 
 
 def _kernel_name(session: Session) -> str:

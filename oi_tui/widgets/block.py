@@ -103,8 +103,17 @@ class Block:
         """Forget the drawn form."""
         self._laid_out = None
 
-    release = changed
-    """Called when the block is far from the viewport: give back the memory of the drawn form."""
+    def release(self) -> None:
+        """The block is far from the viewport: give back the memory of the drawn form."""
+        self.changed()
+
+    @property
+    def is_behind(self) -> bool:
+        """True while work is put off to keep the screen quick."""
+        return False
+
+    def advance(self) -> None:
+        """Go on with what was put off, for a few tens of milliseconds at most."""
 
     @property
     def is_laid_out(self) -> bool:
@@ -118,6 +127,11 @@ class Block:
     def source(self) -> str:
         """The text the block was made from: what copying the whole block gives."""
         return ""
+
+    @property
+    def searchable(self) -> str:
+        """The text in which words are looked for."""
+        return self.source
 
     def fold(self, folded: bool) -> None:
         """Show only the essential, or everything again."""

@@ -51,6 +51,8 @@ class BlockBuilder:
         self.expands_all = False
         """New blocks show everything."""
         self._column = column
+        self.newest: Block | None = None
+        """The message or code that was written last."""
         self._open: Block | None = None
         self._codes: dict[str, CodeBlock] = {}
         self._tails: dict[str, Block] = {}  # code id → the last block that its run produced
@@ -131,6 +133,7 @@ class BlockBuilder:
                 return
             block = self._open = self._new_message(chunk)
             self._column.add(block)
+        self.newest = block
         if chunk.end:
             block.finish()
             self._open = None
@@ -160,6 +163,7 @@ class BlockBuilder:
             block = self._open = self._new_code(chunk.id, chunk.format or "", is_own=chunk.role == "user")
             if chunk.start:
                 return
+        self.newest = block
         if chunk.end:
             block.finish_writing()
             self._open = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 from rich.segment import Segment
 from rich.style import Style
@@ -22,6 +23,8 @@ from oi_tui.widgets.extents import Extents
 
 COLUMN = 104
 """The widest the column of blocks gets: about a hundred columns of text and their frame."""
+ROOMY_HEIGHT = 28
+"""Rows of a terminal from which on there is an empty line between all blocks."""
 KEPT_SCREENS = 4
 """Blocks further away than this many viewports give back the memory of their drawn form."""
 
@@ -281,6 +284,7 @@ class Canvas(ScrollView, can_focus=False):
         self._invalidate()
 
     def on_resize(self) -> None:
+        self.is_dense = self.app.size.height < ROOMY_HEIGHT
         self._invalidate()
 
     def _invalidate(self) -> None:
@@ -375,32 +379,33 @@ class Canvas(ScrollView, can_focus=False):
         width = self.scrollable_content_region.width
         base = self.rich_style
         row = y + round(self.scroll_y)
-        line, block = self._line_at(row)
+        line, block, number = self._line_at(row)
         if line is None:
             return Strip.blank(width, base)
         strip = line.strip
         if block is not None and self.highlighter is not None and line.text:
-            strip = self.highlighter.highlight(block, line, strip)
+            strip = self.highlighter.highlight(block, block.lines(self.column, self.theme), number, strip)
         strip = Strip([self._margin_segment(block), *strip]).apply_style(base).adjust_cell_length(width, base)
         if (selection := self.text_selection) is not None:
             strip = self._draw_selection(strip, line, row, selection)
         # Offsets are what the mouse asks for; on painted lines they would only cost time.
         return strip if self._is_painting else strip.apply_offsets(-self.margin, row)
 
-    def _line_at(self, row: int) -> tuple[Line | None, Block | None]:
+    def _line_at(self, row: int) -> tuple[Line | None, Block | None, int]:
+        """The line drawn in a row, the block it belongs to and which of its lines it is."""
         if not self.blocks or not 0 <= row < self._extents.total:
-            return None, None
+            return None, None, 0
         index, number = self._extents.locate(row)
         number -= self._gap(index)
         if number < 0:
-            return _GAP, None
+            return _GAP, None, 0
         block = self.blocks[index]
         lines = block.lines(self.column, self.theme)
         if number >= len(lines):
-            return None, None
+            return None, None, 0
         if self._is_painting:
             block.painted(number)
-        return lines[number], block
+        return lines[number], block, number
 
     def _margin_segment(self, block: Block | None) -> Segment:
         margin = self.margin
@@ -426,7 +431,7 @@ class Canvas(ScrollView, can_focus=False):
         last = self._extents.total - 1 if selection.end is None else min(selection.end.y, self._extents.total - 1)
         lines: list[Line] = []
         for row in range(first, last + 1):
-            line, block = self._line_at(row)
+            line, block, _ = self._line_at(row)
             lines.append(_EMPTY if line is None or (block is None and not lines) else line)
         shift = Offset(0, first)
         moved = Selection(selection.start and selection.start - shift, selection.end and selection.end - shift)
@@ -434,11 +439,11 @@ class Canvas(ScrollView, can_focus=False):
         return (text, "\n") if text else None
 
 
-class Highlighter:
+class Highlighter(Protocol):
     """Marks search hits in lines as they are drawn."""
 
-    def highlight(self, block: Block, line: Line, strip: Strip) -> Strip:
-        raise NotImplementedError
+    def highlight(self, block: Block, lines: Sequence[Line], number: int, strip: Strip) -> Strip:
+        """The strip of `lines[number]` with marks."""
 
 
 _EMPTY = Line(Strip([]))

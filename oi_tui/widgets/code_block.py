@@ -71,6 +71,10 @@ class CodeBlock(Block):
         return self.code
 
     @property
+    def searchable(self) -> str:
+        return f"{self.code}\n{self.output.text}" if self.output else self.code
+
+    @property
     def digest(self) -> str:
         """SHA-256 of the code as shown."""
         if self._digest is None:
@@ -115,12 +119,13 @@ class CodeBlock(Block):
             self._code.finish()
             self._inspect()
 
-    def advance(self) -> bool:
-        """Work out more of the colours of long code, about 10 ms. True while something is left."""
-        is_unfinished = self._code.advance()
-        if not is_unfinished:
-            self.changed()
-        return is_unfinished
+    @property
+    def is_behind(self) -> bool:
+        return not self._code.is_coloured
+
+    def advance(self) -> None:
+        self._code.advance()
+        self.changed()
 
     def correct(self, code: str, language: str) -> None:
         """The engine took a wrapper off the code, or named the language better. Not an edit of the user."""

@@ -12,7 +12,7 @@ from oi_tui.widgets.block_theme import BlockTheme
 from oi_tui.widgets.code_lines import CodeLines, Marks
 from oi_tui.widgets.code_state import CodeState
 from oi_tui.widgets.diff_lines import added_lines, diff_lines
-from oi_tui.widgets.frame import Part, blank_framed, edge, framed_words
+from oi_tui.widgets.frame import Part, blank_framed, edge, framed_words, grouped
 
 if TYPE_CHECKING:
     from oi_tui.widgets.code_block import CodeBlock
@@ -170,7 +170,7 @@ class CodeFace:
 
 
 def _lines(count: int) -> str:
-    return f"{count:,} line{'s' if count != 1 else ''}".replace(",", " ")
+    return f"{grouped(count)} line{'s' if count != 1 else ''}"
 
 
 def _clock(seconds: float) -> str:

@@ -68,6 +68,8 @@ class CodeLines:
         self._ends: list[int] = []  # rows up to and with each line
         self._cut_width = 0
         self._highlighter = Highlighter(None)
+        self.is_coloured = True
+        """All colours are worked out."""
 
     @property
     def line_count(self) -> int:
@@ -102,15 +104,15 @@ class CodeLines:
     def finish(self) -> None:
         """The code is complete: its colours are worked out once more, by `advance`."""
         self._highlighter.finish()
+        self.is_coloured = False
 
-    def advance(self) -> bool:
-        """Work out more of the colours, about 10 ms. True while something is left."""
-        is_unfinished = self._highlighter.advance()
-        if not is_unfinished:
-            self._shown.clear()
-        return is_unfinished
+    def advance(self) -> None:
+        """Work out more of the colours, about 10 ms."""
+        self.is_coloured = not self._highlighter.advance()
+        self._shown.clear()
 
     def _speak(self, language: str) -> None:
+        self.is_coloured = False
         if language != self._language:
             self._language = language
             self._highlighter = Highlighter(language)

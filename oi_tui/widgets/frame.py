@@ -64,6 +64,11 @@ def blank_framed(width: int, rail: Style) -> Line:
     return Line(framed(Strip([]), width, rail))
 
 
+def grouped(number: int) -> str:
+    """A number as people read it: 1 234 567."""
+    return f"{number:,}".replace(",", " ")
+
+
 def _fit(parts: Sequence[Part], room: int, gap: int = 3) -> tuple[list[Part], int]:
     """As many parts as there is room for, the last one cut, and the cells they take."""
     shown: list[Part] = []

@@ -20,7 +20,7 @@ from oi_tui.widgets.block_theme import BlockTheme
 MOST_PIXELS = 16_000_000
 """Larger pictures are named, not decoded."""
 MOST_BYTES = 20 << 20
-MOST_ROWS = 24
+MOST_ROWS = 16
 
 
 class ImageBlock(Block):

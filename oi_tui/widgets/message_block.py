@@ -9,8 +9,9 @@ from rich.segment import Segment
 from textual.strip import Strip
 
 from oi_tui.rendering.lines import wrap
+from oi_tui.rendering.markdown import MarkdownDocument
 from oi_tui.rendering.sanitise import Sanitiser, show_bidi
-from oi_tui.widgets.block import Block, Line
+from oi_tui.widgets.block import Block, Line, Mapped
 from oi_tui.widgets.block_theme import BlockTheme
 
 RAIL = "▏"
@@ -60,9 +61,46 @@ class AnswerBlock(MessageBlock):
 
     kind: ClassVar[str] = "answer"
 
+    def __init__(self, block_id: str | None = None) -> None:
+        super().__init__(block_id)
+        self._document: MarkdownDocument | None = None
+
+    def append(self, text: str) -> None:
+        super().append(text)
+        if self._document is not None:
+            self._document.append(text)
+
+    def finish(self) -> None:
+        super().finish()
+        if self._document is not None:
+            self._document.finish()
+
+    @property
+    def is_behind(self) -> bool:
+        return self._document is not None and self._document.is_behind
+
+    def advance(self) -> None:
+        if self._document is not None:
+            self._document.advance()
+            self.changed()
+
+    def release(self) -> None:
+        self.changed()
+        if self.is_finished:
+            self._document = None
+
     def _lay_out(self, width: int, theme: BlockTheme) -> Sequence[Line]:
-        first = Segment("● ", theme.accent)
-        return _railed(plain_lines(self.source, width - 2), first, Segment(f"{RAIL} ", theme.rail))
+        if self._document is None:
+            self._document = MarkdownDocument(self.source)
+            if self.is_finished:
+                self._document.finish()
+        lines = self._document.render(max(1, width - 2), theme.render)
+        first, rest = Segment("● ", theme.accent), Segment(f"{RAIL} ", theme.rail)
+
+        def make(index: int) -> Line:
+            return _behind(rest if index else first, lines[index])
+
+        return Mapped(len(lines), make) if len(lines) else [_behind(first, Line(Strip([]), ""))]
 
 
 class ReasoningBlock(MessageBlock):
@@ -108,9 +146,9 @@ def plain_lines(text: str, width: int) -> list[Line]:
 
 def _railed(lines: Sequence[Line], first: Segment, rest: Segment) -> list[Line]:
     """The lines behind a rail."""
-    railed: list[Line] = []
-    for line in lines:
-        rail = rest if railed else first
-        strip = Strip([rail, *line.strip], len(rail.text) + line.strip.cell_length)
-        railed.append(Line(strip, line.text, line.start + len(rail.text), line.joint, line.source))
-    return railed
+    return [_behind(rest if index else first, line) for index, line in enumerate(lines)]
+
+
+def _behind(rail: Segment, line: Line) -> Line:
+    strip = Strip([rail, *line.strip], len(rail.text) + line.strip.cell_length)
+    return Line(strip, line.text, line.start + len(rail.text), line.joint, line.source)

@@ -15,7 +15,7 @@ from oi_tui.rendering.terminal_text import TerminalText
 from oi_tui.widgets.block import Line
 from oi_tui.widgets.block_theme import BlockTheme
 from oi_tui.widgets.code_lines import hard_wrap
-from oi_tui.widgets.frame import framed, framed_words, inner_width
+from oi_tui.widgets.frame import framed, framed_words, grouped, inner_width
 
 HEAD_ROWS, TAIL_ROWS = 8, 12
 """Rows shown of long output that is complete."""
@@ -96,7 +96,7 @@ class OutputLines:
             hidden = self.terminal.end - shown - at_top
         hint = "   enter opens all" if whole else "   space shows more, enter opens all"
         words = [
-            (f"⋯ {hidden:,} line{'s' if hidden != 1 else ''} ".replace(",", " "), theme.quiet),
+            (f"⋯ {grouped(hidden)} line{'s' if hidden != 1 else ''}", theme.quiet),
             (hint, theme.faint),
         ]
         return [

@@ -14,7 +14,6 @@ from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
 from textual.style import Style
-from textual.timer import Timer
 from textual.widget import Widget
 
 from oi_tui.engine.scopes import Scope
@@ -164,9 +163,9 @@ class RunBar(Widget, can_focus=True):
         self._armed_at = 0.0
         self._ran_at = float("-inf")
         self._last_key = float("-inf")
-        self._timer: Timer | None = None
+        self._single_at = 0.0  # the last key that came alone, and the last one that did not
+        self._burst_at = -1.0
         self._targets: list[tuple[int, int, str]] = []
-        self._window_focused_at = float("-inf")
 
     # -- guards ------------------------------------------------------------------------------------------------------
 
@@ -189,9 +188,10 @@ class RunBar(Widget, can_focus=True):
         now = self._clock()
         is_burst = now - self._last_key < BURST
         self._last_key = now
-        if self._timer is not None:  # a second key came at once: that was a paste, not a decision
-            self._timer.stop()
-            self._timer = None
+        if is_burst:
+            self._burst_at = now
+        else:
+            self._single_at = now
         if event.key == "enter" and now - self._ran_at < SWALLOW_ENTER:
             self._swallow(event)
         elif self.mode is BarMode.RUNNING:
@@ -229,14 +229,17 @@ class RunBar(Widget, can_focus=True):
         return True
 
     def action_run(self) -> None:
-        """`y`: counts when no second key follows at once."""
-        self._timer = self.set_timer(BURST, self._run)
+        """`y`: counts when no second key follows at once, for then it was a paste and not a decision."""
+        self.set_timer(BURST, self._run_unless_pasted)
+
+    def _run_unless_pasted(self) -> None:
+        if self._burst_at < self._single_at:
+            self._run()
 
     def action_run_now(self) -> None:
         self._run()
 
     def _run(self) -> None:
-        self._timer = None
         if self.mode in (BarMode.WAITING, BarMode.EDITING):
             self._ran_at = self._clock()
             self.post_message(self.RunRequested(self))

@@ -28,6 +28,7 @@ from oi_tui.widgets.click_guard import ClickGuard
 from oi_tui.widgets.code_block import CodeBlock
 from oi_tui.widgets.code_editor import CodeEditor
 from oi_tui.widgets.code_state import CodeState
+from oi_tui.widgets.finder import Finder
 from oi_tui.widgets.image_block import ImageBlock
 from oi_tui.widgets.input_request import InputRequestField
 from oi_tui.widgets.live_code import LiveCode
@@ -155,6 +156,8 @@ class Transcript(Widget, can_focus=True):
         self._builder = BlockBuilder(self.canvas)
         self._click_guard = ClickGuard()
         self._clock: Timer | None = None
+        self._behind: list[Block] = []
+        self.finder = Finder(self.canvas)
         self._edit_next = False
 
     @property
@@ -175,20 +178,24 @@ class Transcript(Widget, can_focus=True):
         with self.canvas.changes():
             for chunk in chunks:
                 self._builder.feed(chunk)
-                if chunk.type == "code" and chunk.end and (block := self._builder.code(chunk.id)) is not None:
-                    self.run_worker(self._colour(block), group="colour", exit_on_error=False)
                 if chunk.type == "decision" or (chunk.type == "console" and chunk.is_flag):
                     self._follow_life_of(self._builder.code(chunk.id))
         self._canvas_moved()
 
-    async def _colour(self, block: CodeBlock) -> None:
-        """Read long code to its end for its colours, a little at a time."""
-        while True:
-            if not block.advance():
+    def _go_on(self, block: Block) -> None:
+        """Let a block do what it put off to keep the screen quick, step by step between other events."""
+        if block not in self._behind and block.is_behind:
+            self._behind.append(block)
+            self.run_worker(self._catch_up(block), group="catch-up", exit_on_error=False)
+
+    async def _catch_up(self, block: Block) -> None:
+        while block in self.canvas.blocks:
+            block.advance()
+            self.canvas.redraw(block)
+            if not block.is_behind:
                 break
             await asyncio.sleep(0)
-        if block in self.canvas.blocks:
-            self.canvas.redraw(block)
+        self._behind.remove(block)
 
     def load(self, messages: Sequence[LmcMessage]) -> None:
         """Show a stored conversation in the place of this one."""
@@ -547,6 +554,8 @@ class Transcript(Widget, can_focus=True):
     # -- places of the live widgets ----------------------------------------------------------------------------------
 
     def _canvas_moved(self) -> None:
+        for block in self.canvas.visible_blocks():
+            self._go_on(block)
         if self.live is not None:
             self._clear_arrangement_cache()
             self.refresh(layout=True)
