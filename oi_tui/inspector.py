@@ -1,4 +1,4 @@
-"""What the side panel shows: gathered from the transcript, the kernel and the working directory."""
+"""The panel at the side: when it is open, and what it shows of the transcript, the kernel and the working folder."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from oi_tui.file_search import walk
 from oi_tui.widgets.block import Block
+from oi_tui.widgets.canvas import Canvas
 from oi_tui.widgets.code_block import CodeBlock
 from oi_tui.widgets.image_block import ImageBlock
-from oi_tui.widgets.side_panel import PanelRow, PanelSection
+from oi_tui.widgets.side_panel import PanelRow, PanelSection, SidePanel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from textual.screen import Screen
 
     from oi_tui.engine.session import Session
 
@@ -24,21 +25,53 @@ _MOST_FILES = 12
 
 
 class Inspector:
-    """Gathers the panel's sections. Files count as changed from the time the inspector was made."""
+    """Opens the panel on a conversation's screen and fills it. Files count as changed from when it was made.
 
-    def __init__(self) -> None:
+    In a wide terminal the panel is open until the user closes it, elsewhere it opens on request.
+    """
+
+    def __init__(self, screen: Screen[None], canvas: Canvas) -> None:
+        self._screen = screen
+        self._canvas = canvas
         self._since = time.time()
         self._blocks: dict[str, Block] = {}
+        self._wanted: bool | None = None  # None: the width decides
+
+    @property
+    def is_open(self) -> bool:
+        return any(panel.is_open for panel in self._screen.query(SidePanel))
+
+    async def toggle(self) -> None:
+        """Open or close the panel, and remember that the user wanted it so."""
+        self._wanted = not self.is_open
+        await self._show(self._wanted)
+
+    async def fit(self) -> None:
+        """Open or close the panel as the width asks, unless the user has decided."""
+        if self._wanted is None:
+            await self._show(self._screen.has_class("-wide"))
+
+    async def _show(self, is_open: bool) -> None:
+        if is_open and not self._screen.query(SidePanel):
+            await self._screen.query_one("#conversation").mount(SidePanel())
+        for panel in self._screen.query(SidePanel):
+            panel.open(is_open)
+        self._screen.set_class(is_open, "-panel-open")
+
+    async def update(self, session: Session | None) -> None:
+        """Show things as they are now, if anybody can see them. Asks the kernel and the disk, neither for long."""
+        if self.is_open:
+            self._screen.query_one(SidePanel).sections = await self._sections(session)
 
     def block(self, key: str) -> Block | None:
         """The block that a row of the panel stands for."""
         return self._blocks.get(key)
 
-    async def sections(self, blocks: Sequence[Block], session: Session | None) -> tuple[PanelSection, ...]:
-        """All sections as things are now. Asks the kernel and the disk, neither for long."""
+    async def _sections(self, session: Session | None) -> tuple[PanelSection, ...]:
         variables = await _variables(session)
         files = await asyncio.to_thread(_changed_files, Path.cwd(), self._since)
         self._blocks = {}
+        blocks = self._canvas.blocks
         images = [self._row(block, block.label, "") for block in blocks if isinstance(block, ImageBlock)]
         runs = [self._row(block, _first_line(block), _state(block)) for block in blocks if isinstance(block, CodeBlock)]
         return (
@@ -80,7 +113,7 @@ def _changed_files(folder: Path, since: float) -> list[PanelRow]:
 
 
 def _first_line(block: CodeBlock) -> str:
-    return next((line.strip() for line in block.code_lines if line.strip()), block.language)
+    return block.code.lstrip().partition("\n")[0][:200] or block.language
 
 
 def _state(block: CodeBlock) -> str:

@@ -157,3 +157,20 @@ def unfit_terminal() -> str:
     if os.name == "posix" and os.environ.get("TERM", "") in ("", "dumb"):
         return "TERM names no terminal that can draw a screen; set TERM=xterm-256color, or use --plain"
     return ""
+
+
+def last_words(failure: BaseException | None, ending: Exit, keys: Sequence[str]) -> int:
+    """Say on the restored terminal why the program ended, if it did not end by itself. Returns the exit status.
+
+    A fault of the program is one line here and a traceback in a file.
+    """
+    if failure is not None:
+        from oi_tui.engine.redaction import redact
+        from oi_tui.rendering.sanitise import sanitise_line
+
+        path = log_error(failure, keys=keys)
+        what = sanitise_line(redact(f"{type(failure).__name__}: {failure}", keys), 160)
+        say(f"a fault of oi-tui ended it: {what}. Details: {path or 'could not be written'}")
+        return 1
+    say(ending.reason)
+    return ending.status

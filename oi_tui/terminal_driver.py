@@ -62,6 +62,10 @@ _QUIET = 0.02
 """Seconds without input after which the terminal is taken to have understood that it should be silent."""
 
 
+_CANCEL = b"\x18\x1b\\"
+"""Ends a sequence that was cut off."""
+
+
 class TerminalGone(OSError):
     """The terminal was closed."""
 
@@ -83,6 +87,7 @@ class TerminalDriver(LinuxDriver):
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
         self._has_screen = False
+        self._is_restored = True
         self._continued = False
         self._saved_output: list[tuple[int, int]] = []
         TerminalDriver.current = self
@@ -109,7 +114,7 @@ class TerminalDriver(LinuxDriver):
             self.attrs_before = None
         self._make_raw()
         self._redirect_output()
-        self._has_screen = True
+        self._has_screen, self._is_restored = True, False
         self.write(_ENTER)
         if self._mouse:
             self.write(_MOUSE_ON)
@@ -154,6 +159,7 @@ class TerminalDriver(LinuxDriver):
         self._swallow_replies()
         self._make_cooked()
         self._restore_output()
+        self._is_restored = True
 
     def _make_cooked(self) -> None:
         if self.attrs_before is not None:
@@ -172,17 +178,34 @@ class TerminalDriver(LinuxDriver):
             termios.tcflush(self.fileno, termios.TCIFLUSH)
 
     def restore_now(self) -> None:
-        """Give the terminal back from any thread, without waiting for anything the app does."""
-        if not self._has_screen:
+        """Give the terminal back from any thread, without waiting for anything the app does.
+
+        Also when the orderly way has begun and is stuck, because nobody reads what the terminal is sent.
+        """
+        if self._is_restored:
             return
-        self._has_screen = False
+        self._make_cooked()
+        with contextlib.suppress(termios.error):
+            termios.tcflush(self._terminal, termios.TCOFLUSH)  # makes room, maybe in the middle of a sequence
         with contextlib.suppress(OSError):
             os.set_blocking(self._terminal, False)
-            os.write(self._terminal, RESTORE)
+            self._write_at_once(_CANCEL + RESTORE)
+            time.sleep(_QUIET)  # a write that was stuck may have gone on
+            self._write_at_once(_CANCEL + RESTORE)
         with contextlib.suppress(OSError):
             os.set_blocking(self._terminal, True)  # the description is shared with the shell
-        self._make_cooked()
         self._restore_output()
+        self._is_restored = True
+
+    def _write_at_once(self, data: bytes) -> None:
+        """Write what can be written within half a second. Raises `OSError` when the terminal is gone."""
+        deadline = time.monotonic() + 0.5
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._terminal, selectors.EVENT_WRITE)
+            while data and time.monotonic() < deadline:
+                if selector.select(0.05):
+                    with contextlib.suppress(BlockingIOError):
+                        data = data[os.write(self._terminal, data) :]
 
     @classmethod
     def restore_current(cls) -> None:
