@@ -95,7 +95,8 @@ class PlainFront:
         self._settings = with_stored_key(self._choose_model())
         self._open()
         if self._task.prompt is not None:
-            return self._run_task(self._task.prompt)
+            with self.signals.working():
+                return self._run_task(self._task.prompt)
         return self._converse()
 
     def _choose_model(self) -> Settings:
@@ -134,8 +135,9 @@ class PlainFront:
                 return EXIT_DONE
             if not line:
                 continue
-            editing.remember(line)
-            self._handle(line)
+            with self.signals.working():
+                editing.remember(line)
+                self._handle(line)
 
     def _read_message(self) -> str:
         """Raises `EOFError`."""

@@ -31,13 +31,15 @@ class Signals:
     """What Ctrl-C and the signals that end programs do, while the line front end runs. A context manager.
 
     During a turn Ctrl-C stops the turn, and a second one within `QUIT_WINDOW` raises `KeyboardInterrupt`; while the
-    user is asked something it is raised at once. The others raise `Ended`.
+    user is asked something, or nothing is going on, it is raised at once. The others raise `Ended`.
     """
 
     def __init__(self, on_stop: Callable[[], object] = lambda: None) -> None:
         self._on_stop = on_stop
         self._turn: Turn | None = None
         self._is_asking = False
+        self._is_working = False
+        self._is_due = False  # Ctrl-C came when there was no turn yet to stop
         self._stopped_at = float("-inf")
         self._previous: dict[int, Any] = {}
         self._alarm: _Alarm | None = None
@@ -59,10 +61,22 @@ class Signals:
             signal.signal(number, handler)
 
     @contextlib.contextmanager
+    def working(self) -> Iterator[None]:
+        """A message is being dealt with: Ctrl-C is about its turn, also just before that begins."""
+        self._is_working = True
+        try:
+            yield
+        finally:
+            self._is_working = self._is_due = False
+
+    @contextlib.contextmanager
     def during(self, turn: Turn) -> Iterator[None]:
         """Ctrl-C is about this turn."""
         self._turn = turn
         try:
+            if self._is_due:
+                self._is_due = False
+                self._stop(turn)
             yield
         finally:
             self._turn = None
@@ -78,17 +92,27 @@ class Signals:
 
     def stop(self, turn: Turn) -> None:
         """Stop the turn as Ctrl-C does. Raises `KeyboardInterrupt` when that is the second time in a row."""
+        self._count()
+        self._stop(turn)
+
+    def _stop(self, turn: Turn) -> None:
+        self._on_stop()
+        turn.cancel()
+
+    def _count(self) -> None:
         now = time.monotonic()
         if now - self._stopped_at < QUIT_WINDOW:
             raise KeyboardInterrupt
         self._stopped_at = now
-        self._on_stop()
-        turn.cancel()
 
     def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
-        if self._turn is None or self._is_asking:
+        if self._is_asking or not self._is_working:
             raise KeyboardInterrupt
-        self.stop(self._turn)
+        if self._turn is not None:
+            self.stop(self._turn)
+        else:
+            self._count()
+            self._is_due = True
 
     def _end(self, number: int, _frame: FrameType | None) -> None:
         raise Ended(128 + number)
