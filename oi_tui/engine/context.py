@@ -8,7 +8,7 @@ from typing import Any
 
 from oi_tui.engine.llm.base import Capabilities
 from oi_tui.engine.llm.output_text import truncate_output
-from oi_tui.engine.llm.request_form import ApiMessage, repair
+from oi_tui.engine.llm.request_form import ApiMessage, join_contents, repair
 from oi_tui.engine.settings import ModelSettings, Settings
 
 __all__ = ["Trimmed", "estimate_tokens", "input_budget", "repair", "trim"]
@@ -19,10 +19,14 @@ OUTPUT_SHARE = 0.2
 """The part of the window that is kept for the answer when nothing says how long it may be."""
 MARGIN_SHARE = 0.03
 """Kept free because tokens are estimated."""
+SMALLEST_BUDGET = 256
 IMAGE_TOKENS = 1000
 _MESSAGE_TOKENS = 4
+_NOTE_TOKENS = 40
+"""For the note in a text that was shortened."""
 _SHORT = 600
-"""Characters to which long texts of the newest exchange are cut, if nothing else helps."""
+"""Characters below which no text of the newest exchange is cut."""
+_LEFT_OUT = "(The beginning of this conversation is left out here, because it did not fit.)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ def input_budget(capabilities: Capabilities, settings: Settings | ModelSettings)
     answer = llm.max_tokens or min(share, capabilities.max_output_tokens or share)
     if answer >= window:
         answer = share
-    return max(window - answer - max(25, int(window * MARGIN_SHARE)), window // 4, 1)
+    return max(window - answer - max(25, int(window * MARGIN_SHARE)), SMALLEST_BUDGET)
 
 
 def trim(messages: Sequence[Mapping[str, Any]], budget: int) -> tuple[list[dict[str, Any]], Trimmed | None]:
@@ -93,26 +97,32 @@ class _Trimming:
             if self._size() <= self._budget:
                 break
         kept = repair(self._kept())
-        left_out = self._count - len(self._system) - len(self._older) - len(self._exchange)
+        left_out = self._left_out()
         after = estimate_tokens(kept)
         return kept, Trimmed(left_out, max(0, self._before - after), self._shortened, after <= self._budget)
 
+    def _left_out(self) -> int:
+        return self._count - len(self._system) - len(self._older) - len(self._exchange)
+
     def _kept(self) -> list[ApiMessage]:
-        return [*self._system, *self._older, *self._exchange]
+        system = self._system
+        if system and self._left_out():
+            system = [system[0].changed(content=join_contents(system[0].get("content"), _LEFT_OUT))]
+        return [*system, *self._older, *self._exchange]
 
     def _size(self) -> int:
         return estimate_tokens(self._kept())
 
     def _drop_exchanges(self) -> None:
         """Drop whole exchanges, oldest first, until the rest fits."""
-        size = self._size()
+        size = self._size() + _text_tokens(_LEFT_OUT)
         while self._older and size > self._budget:
             end = next((i for i, m in enumerate(self._older) if i and m.opens_exchange), len(self._older))
             size -= estimate_tokens(self._older[:end])
             del self._older[:end]
 
     def _shorten_results(self) -> None:
-        """Shorten long outputs of the newest exchange, oldest first; the last one stays as long as possible."""
+        """Shorten long outputs of the newest exchange, oldest first, and never the last one."""
         results = [i for i, m in enumerate(self._exchange) if i and m.get("role") in ("tool", "user")]
         for index in results[:-1]:
             if self._size() <= self._budget:
@@ -138,11 +148,16 @@ class _Trimming:
             self._shorten(index)
 
     def _shorten(self, index: int) -> None:
+        """Cut one text to what fits, but not to nothing."""
         message = self._exchange[index]
         content = message.get("content")
-        if isinstance(content, str) and len(content) > 2 * _SHORT:
-            self._exchange[index] = message.changed(content=truncate_output(content, _SHORT))
-            self._shortened += 1
+        if not isinstance(content, str) or len(content) <= 2 * _SHORT:
+            return
+        tokens = _text_tokens(content)
+        fitting = tokens - (self._size() - self._budget) - _NOTE_TOKENS
+        length = max(_SHORT, int(len(content) * fitting / tokens))
+        self._exchange[index] = message.changed(content=truncate_output(content, length))
+        self._shortened += 1
 
 
 def _count(number: int, what: str) -> str:
