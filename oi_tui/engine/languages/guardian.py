@@ -253,10 +253,11 @@ class Guardian:
             oi_tui, patience = -1, 1000  # no pidfd here: look for the parent once a second
         while True:
             ready = [fd for fd, _ in poll.poll(patience)]
-            self._collect()
+            signals = os.read(self._wake, 4096) if self._wake in ready else b""
+            self._collect()  # after the wake-up was read: a child that ends from here on wakes us again
             if oi_tui in ready or (patience and os.getppid() != self.oi_tui):
                 return self.end(ORPHAN_GRACE)
-            if self._wake in ready and signal.SIGTERM in os.read(self._wake, 512):
+            if signal.SIGTERM in signals:
                 return self.end(ORPHAN_GRACE)
             if self.control in ready and not self._obey():
                 return None

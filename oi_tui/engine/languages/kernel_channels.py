@@ -71,6 +71,7 @@ class Channels:
         self._receive = receive
         self._context = Context(io_threads=1)
         self._sockets: dict[Channel, Socket] = {}
+        self._never_waits = False
         self._flowing = asyncio.Event()
         self._flowing.set()
         identity = self._wire.session.encode()
@@ -86,7 +87,14 @@ class Channels:
 
     def pause(self) -> None:
         """Stop reading output until `resume`."""
-        self._flowing.clear()
+        if not self._never_waits:
+            self._flowing.clear()
+
+    def never_wait(self) -> None:
+        """The kernel drops what it cannot send: take everything at once, whatever memory it costs."""
+        self._never_waits = True
+        self._flowing.set()
+        self._sockets["iopub"].rcvhwm = 0
 
     def resume(self) -> None:
         self._flowing.set()

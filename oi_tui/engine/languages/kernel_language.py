@@ -16,7 +16,7 @@ from oi_tui.engine.languages.kernel_run import KernelRun, died
 from oi_tui.engine.languages.running_kernel import START_TIMEOUT, RunningKernel
 from oi_tui.engine.lmc import Chunk, notice
 
-PATIENCE = (3.0, 2.0)
+PATIENCE = (1.5, 3.5)
 """Seconds that code has to stop after the first interrupt and after the second; then its kernel is ended."""
 
 

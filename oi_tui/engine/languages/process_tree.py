@@ -66,7 +66,7 @@ async def spawn(
     try:
         await process._started(os.fspath(argv[0]))
     except BaseException:
-        process.close()
+        await process.kill_tree(grace=0)
         raise
     return process
 

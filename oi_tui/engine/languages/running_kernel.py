@@ -160,6 +160,8 @@ class RunningKernel:
                 await self._shake_hands()
                 if (self.info.get("language_info") or {}).get("name") == "python":
                     await self._set_up()
+                if self.report.get("streams", "missing"):
+                    self.channels.never_wait()
         except KernelDied:
             raise self.process.start_failure() from None
         except TimeoutError:

@@ -63,7 +63,10 @@ async def test_a_program_runs_in_its_own_session_without_a_terminal() -> None:
 
 
 async def test_a_signal_reaches_the_whole_group_and_the_status_says_so() -> None:
-    process = await spawn(["sh", "-c", "sleep 300"], env=os.environ)
+    process = await spawn(["sh", "-c", "sleep 300; sleep 301"], env=os.environ)
+    await until(
+        lambda: "sleep 300" in [command for _, command in process.background()]
+    )  # dash drops what comes earlier
     ended: list[int] = []
     process.on_exit(ended.append)
     process.signal(signal.SIGINT)

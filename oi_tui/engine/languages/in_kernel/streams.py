@@ -12,14 +12,24 @@ import codecs
 import contextlib
 import importlib
 import os
+import select
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
+
+try:
+    import fcntl
+    import termios
+except ImportError:  # Windows, where ipykernel does not capture descriptors
+    pass
 
 FLUSH_INTERVAL = 0.03
 PIECE = 64 * 1024
 """Characters per message, at most."""
+GAP = 20e-6
+"""Seconds since the last write after which something else may have written to a descriptor meanwhile."""
 PENDING = 1024 * 1024
 """Characters that may wait in the kernel before a writer has to wait."""
 QUEUED_MESSAGES = 256
@@ -35,9 +45,19 @@ class Buffer:
         self.size = 0
         self.scheduled = False
         self.last_flush = 0.0
+        self.last_write = 0.0
+        self.fetch: Callable[[], None] | None = None
+        """Takes in what waits in the descriptors."""
+        self.child = 0
+        self.child_text = ""
+        """In a forked child: its process number and the line it has begun."""
 
     def take(self) -> list[tuple[Any, Any, str]]:
-        """Everything that waits, joined where stream and parent are the same."""
+        """Everything that waits, joined where the parent is the same.
+
+        Text of both streams travels together, as on a terminal: nobody here tells them apart, and programs that
+        write to both by turns would need a message per line.
+        """
         with self.lock:
             parts, self.parts = self.parts, []
             self.size = 0
@@ -47,10 +67,11 @@ class Buffer:
         texts: list[str] = []
         stream = parent = None
         for part in parts:
-            if texts and (part[0] is not stream or (part[1] is not parent and part[1] != parent)):
+            if texts and part[1] is not parent and part[1] != parent:
                 joined.append((stream, parent, "".join(texts)))
                 texts = []
-            stream, parent = part[0], part[1]
+            if not texts:
+                stream, parent = part[0], part[1]
             texts.append(part[2])
         if texts:
             joined.append((stream, parent, "".join(texts)))
@@ -76,6 +97,10 @@ def ordered(base: Any, buffer: Buffer) -> Any:
             if os.getpid() != self._master_pid:
                 self._write_in_child(string)
                 return len(string)
+            now = time.monotonic()
+            if now - buffer.last_write > GAP and buffer.fetch is not None:
+                buffer.fetch()
+            buffer.last_write = now
             parent = self.parent_header
             with buffer.lock:
                 buffer.parts.append((self, parent, string))
@@ -83,7 +108,7 @@ def ordered(base: Any, buffer: Buffer) -> Any:
                 size = buffer.size
                 schedule, buffer.scheduled = not buffer.scheduled, True
             if schedule:
-                quiet = time.monotonic() - buffer.last_flush > FLUSH_INTERVAL
+                quiet = now - buffer.last_flush > FLUSH_INTERVAL
                 self.pub_thread.schedule(self._flush if quiet else self._flush_later)
             if size > PENDING:
                 self.flush()
@@ -102,6 +127,9 @@ def ordered(base: Any, buffer: Buffer) -> Any:
         def _flush(self) -> None:
             # Runs in the publishing thread, so sending blocks nobody but us, and that is the point.
             if os.getpid() != self._master_pid:
+                if buffer.child == os.getpid():
+                    text, buffer.child_text = buffer.child_text, ""
+                    self._write_to_descriptor(text)
                 return
             for stream, parent, text in buffer.take():
                 for start in range(0, len(text), PIECE):
@@ -115,8 +143,15 @@ def ordered(base: Any, buffer: Buffer) -> Any:
             self.pub_thread._really_send(self.session.serialize(message, ident=self.topic))
 
         def _write_in_child(self, string: str) -> None:
-            """A forked child has no publishing thread; the descriptor leads to the same place."""
-            data = string.encode("utf-8", "backslashreplace")
+            """A forked child has no publishing thread; the descriptor leads to the same place, whole lines at once."""
+            if buffer.child != os.getpid():
+                buffer.child, buffer.child_text = os.getpid(), ""
+            lines, end, rest = (buffer.child_text + string).rpartition("\n")
+            buffer.child_text = rest
+            self._write_to_descriptor(lines + end)
+
+        def _write_to_descriptor(self, text: str) -> None:
+            data = text.encode("utf-8", "backslashreplace")
             while data:
                 data = data[os.write(self.fileno(), data) :]
 
@@ -128,25 +163,32 @@ class Descriptors:
 
     def __init__(self, streams: list[Any]) -> None:
         self._lock = threading.Lock()
+        self._reader = 0
         self._streams = {stream._fid: stream for stream in streams}
         self._decoders = {stream._fid: codecs.getincrementaldecoder("utf-8")("replace") for stream in streams}
         for stream in streams:
             self._take_over(stream)
-        threading.Thread(target=self._read, name="oi-tui-descriptors", daemon=True).start()
+        threading.Thread(target=self._read_on, name="oi-tui-descriptors", daemon=True).start()
+
+    def fetch(self) -> None:
+        """Take in what was written before a print of Python's own, so that it comes before it."""
+        if threading.get_ident() == self._reader:
+            return
+        for fd in self._streams:
+            if self._waiting(fd):
+                with self._lock:
+                    if self._waiting(fd):
+                        self._read(fd)
 
     def drain(self) -> None:
         """Wait until everything written so far has reached the streams; not longer than 0.1 s."""
-        import fcntl
-        import termios
-
         ctypes = sys.modules.get("ctypes")
         if ctypes is not None:
             ctypes.CDLL(None).fflush(None)  # what C code printed sits in the C library's own buffer
         deadline = time.monotonic() + 0.1
-        waiting = bytearray(4)
         while time.monotonic() < deadline:
             with self._lock:
-                if not any(fcntl.ioctl(fd, termios.FIONREAD, waiting) or any(waiting) for fd in self._streams):
+                if not any(self._waiting(fd) for fd in self._streams):
                     return
             time.sleep(0.0005)
 
@@ -157,29 +199,35 @@ class Descriptors:
         os.write(stream._original_stdstream_fd, b"\0")
         stream.watch_fd_thread.join(1.0)
         if sys.platform.startswith("linux"):
-            import fcntl
-
             try:
                 # C code that prints while it holds the interpreter must not wait for a thread of the interpreter.
                 fcntl.fcntl(stream._fid, getattr(fcntl, "F_SETPIPE_SZ", 1031), 1024 * 1024)
             except OSError:
                 pass
 
-    def _read(self) -> None:
-        import select
+    @staticmethod
+    def _waiting(fd: int) -> bool:
+        """Whether there is something to read; half a microsecond."""
+        count = bytearray(4)
+        fcntl.ioctl(fd, termios.FIONREAD, count)
+        return any(count)
 
+    def _read_on(self) -> None:
+        self._reader = threading.get_ident()
         poll = select.poll()
         for fd in self._streams:
             poll.register(fd, select.POLLIN)
         while True:
             for fd, _ in poll.poll():
-                with self._lock:  # reading and passing on are one step for `drain`
-                    data = os.read(fd, PIECE)
-                    text = self._decoders[fd].decode(data, not data)
-                    if text:
-                        self._streams[fd].write(text)
-                if not data:
-                    poll.unregister(fd)
+                with self._lock:  # reading and passing on are one step for the others
+                    if self._waiting(fd):
+                        self._read(fd)
+
+    def _read(self, fd: int) -> None:
+        data = os.read(fd, PIECE)
+        text = self._decoders[fd].decode(data)
+        if text:
+            self._streams[fd].write(text)
 
 
 def install(ip: Any, options: dict[str, Any]) -> None:
@@ -194,12 +242,14 @@ def install(ip: Any, options: dict[str, Any]) -> None:
     _private_pipe(streams[0].pub_thread, options["folder"])
     for stream in streams:
         stream.flush()
-    kind = ordered(type(sys.stdout), Buffer())
+    buffer = Buffer()
+    kind = ordered(type(sys.stdout), buffer)
     for stream in streams:
         stream.__class__ = kind
     _remember_nothing(ip)
     if all(getattr(stream, "_fid", None) is not None and stream._should_watch for stream in streams):
         descriptors = Descriptors(streams)
+        buffer.fetch = descriptors.fetch
         ip.events.register("post_execute", descriptors.drain)
         _report_crashes(streams[1])
 

@@ -135,6 +135,7 @@ class Tracker:
     """Watches the executions of one IPython shell."""
 
     def __init__(self, ip: Any, path: str) -> None:
+        self.is_on = True
         self._ip = ip
         fd = os.open(path, os.O_RDWR)
         self._shared = mmap.mmap(fd, LAYOUT.size)
@@ -184,7 +185,7 @@ class Tracker:
 
     async def run_code(self, code_obj: Any, result: Any = None, *, async_: bool = False) -> Any:
         running = self._original(code_obj, result, async_=async_)
-        if not self._cells:
+        if not self._cells or not self.is_on:
             return await running
         cell = self._cells[-1]
         cell.filename = code_obj.co_filename
@@ -291,12 +292,17 @@ def _starts_plainly(lines: list[str]) -> bool:
     return not first.startswith(("%%", " ", "\t", ">>>", "In ["))
 
 
+current: Tracker | None = None
+"""The tracker of this kernel. `current.is_on = False` stops it from looking, for comparison."""
+
+
 def install(ip: Any, options: dict[str, Any]) -> None:
     """Watch this shell. `options["active_line"]` is the shared file."""
     keep_empty_lines(ip)
     if not options["active_line"]:
         return
-    tracker = Tracker(ip, options["active_line"])
+    global current
+    current = tracker = Tracker(ip, options["active_line"])
     ip.run_code = tracker.run_code
     ip.events.register("pre_run_cell", tracker.before_cell)
     ip.events.register("post_run_cell", tracker.after_cell)
