@@ -11,6 +11,7 @@ from typing import Any
 
 from oi_tui.engine import profiles, trust
 from oi_tui.engine.errors import SettingsError
+from oi_tui.engine.secrets import with_stored_key
 from oi_tui.engine.settings import Settings
 from oi_tui.engine.settings_sources import (
     Layer,
@@ -47,7 +48,7 @@ def launch(line: CommandLine) -> int:
         _change_folder(line.text("cwd"))
         if (code := _answer_without_settings(line)) is not None:
             return code
-        settings = gather(line, os.environ, ask=_ask_trust if _has_terminal() else None)
+        settings = with_stored_key(gather(line, os.environ, ask=_ask_trust if _has_terminal() else None))
         if line.has("settings"):
             print_settings(settings)
             return 0

@@ -92,7 +92,7 @@ class PlainFront:
         """Raises `KeyboardInterrupt`, `Ended`, `EngineError` and `OSError` of the streams."""
         for note in self._settings.notes:
             self.printer.say(f"note: {note}")
-        self._settings = with_stored_key(self._choose_model())
+        self._settings = self._choose_model()
         self._open()
         if self._task.prompt is not None:
             with self.signals.working():
@@ -107,7 +107,7 @@ class PlainFront:
             from oi_tui.plain_first_run import choose_model
 
             if (chosen := choose_model(self._settings, self._asks)) is not None:
-                return chosen
+                return with_stored_key(chosen)
         raise NO_MODEL
 
     def _open(self) -> None:

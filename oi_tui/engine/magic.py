@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from oi_tui._version import __version__
 from oi_tui.engine.errors import SettingsError
-from oi_tui.engine.settings_sources import checked, nearest
+from oi_tui.engine.settings_sources import checked, explain, nearest
 
 if TYPE_CHECKING:
     from oi_tui.engine.session import Session
@@ -114,11 +114,12 @@ async def _tokens(session: Session, argument: str) -> MagicResult:
 
 async def _info(session: Session, argument: str) -> MagicResult:
     settings = session.settings
+    shown = {name: value for name, value, _ in explain(settings)}
     rows = {
         "oi-tui": f"{__version__}, litellm {_version('litellm')}, ipykernel {_version('ipykernel')}",
         "system": f"{platform.platform()}, Python {platform.python_version()} ({sys.executable})",
-        "model": settings.llm.model or "none",
-        "endpoint": settings.llm.api_base or "the provider's own",
+        "model": shown["llm.model"],
+        "endpoint": shown["llm.api_base"] if settings.llm.api_base else "the provider's own",
         "code": session.languages.python.description,
         "languages": ", ".join(session.languages.names),
         "approval": "code runs without asking" if settings.auto_run else "each time",

@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from oi_tui.engine.errors import SettingsError
+from oi_tui.engine.llm.choose import DEMO
+from oi_tui.engine.llm.targets import normalise_base
 from oi_tui.engine.private_files import config_folder, read_regular, write_private
 from oi_tui.engine.settings import Settings
 
@@ -32,14 +34,13 @@ Result = TypeVar("Result")
 
 def slot_for(model: str | None, api_base: str | None) -> str:
     """Whom a key is for: the endpoint's scheme, host and port, or the provider that the model's name implies."""
-    if api_base:
-        parts = urlsplit(api_base if "//" in api_base else f"//{api_base}")
-        host = (parts.hostname or api_base).lower()
+    if base := normalise_base(api_base):
         try:
+            parts = urlsplit(base)
             port = f":{parts.port}" if parts.port else ""
         except ValueError:
-            port = ""
-        return f"{parts.scheme or 'http'}://{host}{port}"
+            return base
+        return f"{parts.scheme}://{(parts.hostname or '').lower()}{port}"
     name = (model or "").lower()
     if "/" in name:
         return name.partition("/")[0]
@@ -82,11 +83,17 @@ def forget_key(slot: str) -> bool:
 
 
 def with_stored_key(settings: Settings) -> Settings:
-    """The settings with the stored key of their endpoint, where no other source gave one. May ask the keyring."""
-    if settings.llm.api_key is not None or settings.llm.model is None:
+    """The settings with the stored key of their endpoint, where no other source gave one.
+
+    May ask the keyring, and wait for it `KEYRING_PATIENCE` seconds. A damaged key file becomes a note.
+    """
+    if settings.llm.api_key is not None or settings.llm.model in (None, DEMO):
         return settings
     slot = slot_for(settings.llm.model, settings.llm.api_base)
-    key = load_key(slot)
+    try:
+        key = load_key(slot)
+    except SettingsError as error:
+        return dataclasses.replace(settings, notes=(*settings.notes, str(error)))
     if key is None:
         return settings
     origins = {**settings.origins, "llm.api_key": f"stored key for {slot}"}

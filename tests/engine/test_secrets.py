@@ -112,6 +112,9 @@ def test_a_damaged_file_is_reported_and_not_overwritten(empty_machine: Path) -> 
         load_key("openai")
     with pytest.raises(SettingsError, match="damaged"):
         store_key("openai", "new")
+    noted = with_stored_key(Settings(llm=ModelSettings(model="openai/gpt-5.4")))
+    assert "damaged" in noted.notes[0]
+    assert with_stored_key(Settings(llm=ModelSettings(model="demo"))).notes == ()
     assert key_file(empty_machine).read_text() == "{"
 
 
@@ -131,6 +134,9 @@ def test_odd_entries_are_no_keys(empty_machine: Path) -> None:
         ("openai/x", "https://Gateway.example/v1/", "https://gateway.example"),
         ("openai/x", "http://localhost:1234/v1", "http://localhost:1234"),
         ("openai/x", "https://user:pw@host:8/v1", "https://host:8"),
+        ("openai/x", "gateway.example/v1", "https://gateway.example"),
+        ("openai/x", "localhost:1234/v1/chat/completions", "http://localhost:1234"),
+        ("openai/x", "http://host:notaport/", "http://host:notaport"),
         (None, None, "openai"),
     ],
 )
