@@ -91,6 +91,7 @@ class Worker:
     def __init__(self, pipes: Pipes, gateway: Any) -> None:
         self._pipes = pipes
         self._gateway = gateway
+        self._is_busy = asyncio.Event()
         self._tasks: dict[int, asyncio.Task[ModelError | None]] = {}
         self._outboxes: dict[int, Outbox] = {}
 
@@ -99,9 +100,9 @@ class Worker:
         loop = asyncio.get_running_loop()
         self._pipes.listen(lambda: loop.call_soon_threadsafe(self._take_lines))
         while True:
+            await self._is_busy.wait()
             await asyncio.sleep(HEARTBEAT)
-            if self._tasks:
-                self._pipes.send({"is": "alive"})
+            self._pipes.send({"is": "alive"})
 
     def _take_lines(self) -> None:
         for line in self._pipes.arrived():
@@ -112,6 +113,7 @@ class Worker:
         match line.get("do"):
             case "request":
                 task = self._tasks[number] = asyncio.create_task(self._answer(number, line))
+                self._is_busy.set()
                 task.add_done_callback(lambda done: self._finish(number, done))
             case "capabilities":
                 self._pipes.send({"is": "capabilities", "id": number, **self._gateway.capabilities(line)})
@@ -142,6 +144,8 @@ class Worker:
     def _finish(self, number: int, task: asyncio.Task[ModelError | None]) -> None:
         """Say that a request is over: answered, failed, or cancelled, also before it began."""
         del self._tasks[number]
+        if not self._tasks:
+            self._is_busy.clear()
         if (outbox := self._outboxes.pop(number, None)) is not None:
             outbox.discard()
         fault: ModelError | None = None

@@ -57,8 +57,8 @@ def shown(deltas: list[Delta]) -> str:
         ([r.no_finish_reason("Hi")], "Hi", "", 1),
         ([r.Failure(502, raw=b"<html>"), r.text("Hi")], "Hi", "", 2),
     ],
-    ids="500-500-ok 500s 529-ok 429-ok 429-long quota 401 overflow hang-ok stall reset reset-at-once invalid-json empty-ok "
-    "empty whole no-finish html-ok".split(),
+    ids="500-500-ok 500s 529-ok 429-ok 429-long quota 401 overflow hang-ok stall reset reset-at-once invalid-json "
+    "empty-ok empty whole no-finish html-ok".split(),
 )
 async def test_each_fault_ends_in_the_answer_or_one_line(
     shared: WorkerModel, script: list[r.Reply], text: str, error: str, requests: int
