@@ -15,36 +15,29 @@ that is at least as long. What can still become a fence is held back; everything
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from itertools import count
 
+from oi_tui.engine.llm.answer_scanner import HOLD_LIMIT, AnswerScanner
 from oi_tui.engine.llm.call_reader import CallReader
 from oi_tui.engine.llm.code_repair import repair_code
 from oi_tui.engine.llm.fence_body import Body, CodeBody, Fence, ProseBody, UndecidedBody
 from oi_tui.engine.llm.fence_syntax import language_of_info
 from oi_tui.engine.llm.function_tags import FunctionTagStream
-from oi_tui.engine.llm.piece_output import PieceOutput
-from oi_tui.engine.llm.pieces import CodeStart, Piece, Reasoning, Resolve, Text
+from oi_tui.engine.llm.pieces import CodeStart, Piece, Resolve, Text
 from oi_tui.engine.llm.printed_calls import CLOSING_TAGS, JSON_TAGS, call_opening, may_become_call
+from oi_tui.engine.llm.prose_context import LIST_MARKER, ProseContext
 
 __all__ = ["FencedParser", "contains_code_fence", "repair_code"]
 
-_HOLD_LIMIT = 256
-"""A line that might open or close a fence is held back up to this length."""
-_ITEM = r"(?:[-*+]|\d{1,9}[.)])"
-_LIST_ITEM = re.compile(rf" *{_ITEM} {{1,4}}(?=\S)")
-_OPEN = re.compile(rf"( *(?:{_ITEM} {{1,4}})?)(`{{3,}}(?=[^`\n]*\n)|~{{3,}})([^\n]*)\n")
+_OPEN = re.compile(rf"( *(?:{LIST_MARKER} {{1,4}})?)(`{{3,}}(?=[^`\n]*\n)|~{{3,}})([^\n]*)\n")
 _MAYBE_OPEN = re.compile(r" *(?:(?:[-*+]|\d{1,9}[.)]?)(?: {1,4})?)?(?:`{0,2}|`{3,}[^`\n]*|~{1,2}|~{3,}[^\n]*)\Z")
 _GLUED = re.compile(r"(`{3,})([\w+#.\-]+)[ \t\r]*\n")
 _MAYBE_GLUED = re.compile(r"(?:`{1,2}|`{3,}(?:[\w+#.\-]+[ \t]*)?)\Z")
 _TICKS = re.compile(r"`+")
 _SPECIAL = re.compile(r"[\n`{\[<}\]]")
-_THINK = re.compile(r"\s*<(think|thinking)>")
-_SPACE = re.compile(r"\s+")
-_MAYBE_THINK = re.compile(r"\s*(?:<(?:t(?:h(?:i(?:n(?:k(?:i(?:n(?:g)?)?)?)?)?)?)?)?)?\Z")
 
 
-class FencedParser:
+class FencedParser(AnswerScanner):
     """One answer. Feed it text as it comes, then finish it.
 
     `resolve` tells which tags are languages that can run. With `run_fences` off (tool mode) every fence is prose, and
@@ -55,21 +48,11 @@ class FencedParser:
         self._resolve = resolve
         self._run_fences = run_fences
         self._keys = count()
-        self._begin()
+        super().__init__()
 
     def _begin(self) -> None:
-        self._text = ""
-        self._at = 0
-        self._carriage_return = ""
-        self._final = False
-        self._out = PieceOutput()
-        self._mode: Callable[[], bool] = self._beginning
-        self._think_tag = ""
-        self._list_indent = 0
-        self._after_blank = True
-        self._line_has_text = False
-        self._span = 0
-        self._depth = 0
+        super()._begin()
+        self._context = ProseContext()
         self._fence: Fence | None = None
         self._body: Body = ProseBody()
         self._nested = 0
@@ -79,12 +62,7 @@ class FencedParser:
 
     def feed(self, text: str) -> list[Piece]:
         """The pieces that have become certain."""
-        text = self._carriage_return + text
-        self._carriage_return = "\r" if text.endswith("\r") else ""
-        text = text.removesuffix("\r").replace("\r\n", "\n")
-        self._text = self._text[self._at :] + text
-        self._at = 0
-        self._run()
+        self._take_in(text)
         return self._out.take()
 
     def finish(self, complete: bool = True) -> list[Piece]:
@@ -108,111 +86,51 @@ class FencedParser:
         self._begin()
         return pieces
 
-    def _run(self) -> None:
-        while self._at < len(self._text) and self._mode():
-            pass
-
     def _new_key(self) -> str:
         return f"block-{next(self._keys)}"
 
-    def _pass_text(self, end: int) -> None:
-        text = self._text[self._at : end]
-        self._line_has_text = self._line_has_text or bool(text.strip())
-        self._out.add([Text(text)])
-        self._at = end
+    def _pass_prose(self, end: int) -> None:
+        self._context.passed(self._pass_text(end))
 
-    def _may_hold(self, pattern: re.Pattern[str]) -> bool:
-        """Whether the rest of the text is short, and may become what the pattern describes."""
-        if self._final or len(self._text) - self._at > _HOLD_LIMIT:
-            return False
-        return pattern.match(self._text, self._at) is not None
+    # Prose.
 
-    def _beginning(self) -> bool:
-        """At the beginning of the answer, where local models think aloud."""
-        if thinking := _THINK.match(self._text, self._at):
-            self._think_tag = f"</{thinking[1]}>"
-            self._at = thinking.end()
-            self._mode = self._think_space
-        elif self._may_hold(_MAYBE_THINK):
-            return False
-        else:
-            self._mode = self._prose_line
-        return True
-
-    def _think_space(self) -> bool:
-        if space := _SPACE.match(self._text, self._at):
-            self._at = space.end()
-        else:
-            self._mode = self._thinking
-        return True
-
-    def _thinking(self) -> bool:
-        end = self._text.find(self._think_tag, self._at)
-        if end >= 0:
-            self._out.add([Reasoning(self._text[self._at : end])] if end > self._at else [])
-            self._at = end + len(self._think_tag)
-            self._mode = self._prose_line
-            return True
-        end = len(self._text) - (0 if self._final else _overlap(self._text, self._think_tag))
-        self._out.add([Reasoning(self._text[self._at : end])] if end > self._at else [])
-        self._at = max(self._at, end)
-        return self._final
-
-    # Prose. Each mode consumes something and returns True, or returns False: it needs more text.
+    def _answer_mode(self) -> bool:
+        return self._prose_line()
 
     def _prose_line(self) -> bool:
         """At the beginning of a line."""
         opening = _OPEN.match(self._text, self._at)
-        if opening is not None and self._opens(opening[1]):
-            self._pass_text(self._at + len(opening[1].rstrip()))  # the number of a list item
+        if opening is not None and self._context.may_open_fence(opening[1]):
+            self._pass_prose(self._at + len(opening[1].rstrip()))  # the number of a list item
             written = self._text[self._at : opening.end()]
             self._open_fence(written, opening[2], opening[3], len(opening[1]), opening.end())
             return True
         if opening is None and self._may_hold(_MAYBE_OPEN):
             return False
-        self._follow_list()
-        self._line_has_text = False
-        self._span = 0
-        if self._after_blank:
-            self._depth = 0
+        self._context.begin_line(self._rest())
         self._mode = self._prose_rest
         return True
-
-    def _opens(self, lead: str) -> bool:
-        indent = len(lead) - len(lead.lstrip(" "))
-        return indent <= self._list_indent + 3
-
-    def _follow_list(self) -> None:
-        """Keep track of how far the content of the current list item is indented."""
-        line = self._text[self._at : self._at + _HOLD_LIMIT]
-        item = _LIST_ITEM.match(line)
-        is_blank = not line.split("\n", 1)[0].strip()
-        if item is not None:
-            self._list_indent = item.end()
-        elif not is_blank and self._after_blank and not line.startswith(" "):
-            self._list_indent = 0
-        self._after_blank = is_blank
 
     def _prose_rest(self) -> bool:
         """Inside a line."""
         special = _SPECIAL.search(self._text, self._at)
-        self._pass_text(special.start() if special else len(self._text))
+        self._pass_prose(special.start() if special else len(self._text))
         if special is None:
             return True
         char = special.group()
         if char == "\n":
-            self._pass_text(self._at + 1)
+            self._pass_prose(self._at + 1)
             self._mode = self._prose_line
             return True
         if char in "}]":
-            self._depth = max(0, self._depth - 1)
-            self._pass_text(self._at + 1)
+            self._context.bracket(char)
+            self._pass_prose(self._at + 1)
             return True
         return self._ticks() if char == "`" else self._maybe_call()
 
     def _ticks(self) -> bool:
         """Backticks in a line: a code span, or a fence glued to prose, if it has a language that can run."""
-        glued = _GLUED.match(self._text, self._at) if self._line_has_text else None
+        glued = _GLUED.match(self._text, self._at) if self._context.line_has_text else None
         if glued is not None and language_of_info(glued[2], self._resolve) is not None:
             self._open_fence(glued[0], glued[1], glued[2], 0, glued.end())
             return True
@@ -220,8 +138,8 @@ class FencedParser:
             return False
         run = _TICKS.match(self._text, self._at)
         length = run.end() - self._at if run else 1
-        self._span = length if not self._span else 0 if self._span == length else self._span
-        self._pass_text(self._at + length)
+        self._context.ticks(length)
+        self._pass_prose(self._at + length)
         return True
 
     # Fences.
@@ -231,7 +149,7 @@ class FencedParser:
         self._fence = Fence(opening, marker, indent)
         self._body = ProseBody()
         self._nested = 0
-        self._depth = 0
+        self._context.fence()
         language = language_of_info(info, self._resolve) if self._run_fences else None
         tag = info.strip().lower()
         if language is not None:
@@ -297,7 +215,7 @@ class FencedParser:
         end = line_end + 1 if line_end >= 0 else len(self._text)
         text = self._text[self._at : end]
         bare = text.rstrip(self._fence.marker[0])
-        if line_end < 0 and self._fence.marker[0] == "`" and len(text) - len(bare) <= _HOLD_LIMIT:
+        if line_end < 0 and self._fence.marker[0] == "`" and len(text) - len(bare) <= HOLD_LIMIT:
             if self._final and len(text) - len(bare) >= len(self._fence.marker):
                 self._out.add(self._body.add(bare, bare))
                 self._at = end
@@ -322,18 +240,17 @@ class FencedParser:
         """At a character that may begin a tool call printed as text. A code span shows an example, and what is inside
         other JSON is a part of that."""
         at_word_start = self._out.is_at_word_start
-        if not self._span and not self._depth:
+        if not self._context.is_example:
             opening = call_opening(self._text, self._at, at_word_start=at_word_start)
             if opening is not None:
                 self._at = opening.end()
                 self._begin_call(opening[1] or "", opening[0])
                 return True
-            rest = self._text[self._at : self._at + _HOLD_LIMIT]
-            if not self._final and len(rest) < _HOLD_LIMIT and may_become_call(rest, at_word_start=at_word_start):
+            rest = self._rest()
+            if not self._final and len(rest) < HOLD_LIMIT and may_become_call(rest, at_word_start=at_word_start):
                 return False
-        if self._depth and self._text[self._at] in "{[":
-            self._depth += 1
-        self._pass_text(self._at + 1)
+        self._context.bracket(self._text[self._at])
+        self._pass_prose(self._at + 1)
         return True
 
     def _begin_call(self, tag: str, raw: str) -> None:
@@ -372,8 +289,9 @@ class FencedParser:
         if self._fence is not None:
             self._open_other(self._fence_tag())
             return
-        self._depth = 1 if is_json and self._text[0] in "{[" else 0
-        self._pass_text(1)
+        if is_json and self._text[0] in "{[":
+            self._context.enter_json()
+        self._pass_prose(1)
         self._mode = self._prose_rest
 
     def _after_call(self) -> bool:
@@ -383,7 +301,7 @@ class FencedParser:
             return True
         while self._at < len(self._text) and self._text[self._at] in " \t\r\n,":
             self._at += 1
-        rest = self._text[self._at : self._at + _HOLD_LIMIT]
+        rest = self._rest()
         if self._fence is None:
             return self._after_tag(rest)
         if rest.startswith(("{", "[")):
@@ -408,11 +326,6 @@ class FencedParser:
                 return False
         self._mode = self._prose_rest
         return True
-
-
-def _overlap(text: str, tag: str) -> int:
-    """How many characters at the end of the text may be the beginning of the tag."""
-    return next((n for n in range(min(len(tag) - 1, len(text)), 0, -1) if tag.startswith(text[-n:])), 0)
 
 
 def contains_code_fence(text: str, resolve: Resolve) -> bool:
