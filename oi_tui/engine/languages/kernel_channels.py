@@ -63,15 +63,18 @@ class Channels:
     """Sends requests to a kernel and hands every message from it to `receive`, in the running event loop.
 
     `receive(channel, message)` is called in the order of arrival on each channel. `pause` stops reading what the code
-    prints; a kernel of ours then waits as soon as the queues are full.
+    prints; a kernel that can wait then does so as soon as the queues are full. Other kernels drop what they cannot
+    send: from them everything is taken at once, whatever memory it costs.
     """
 
-    def __init__(self, connection: Connection, receive: Callable[[Channel, KernelMessage], None]) -> None:
+    def __init__(
+        self, connection: Connection, receive: Callable[[Channel, KernelMessage], None], *, can_wait: bool
+    ) -> None:
+        self.can_wait = can_wait
         self._wire = Wire(connection.key.encode())
         self._receive = receive
         self._context = Context(io_threads=1)
         self._sockets: dict[Channel, Socket] = {}
-        self._never_waits = False
         self._flowing = asyncio.Event()
         self._flowing.set()
         identity = self._wire.session.encode()
@@ -87,14 +90,8 @@ class Channels:
 
     def pause(self) -> None:
         """Stop reading output until `resume`."""
-        if not self._never_waits:
+        if self.can_wait:
             self._flowing.clear()
-
-    def never_wait(self) -> None:
-        """The kernel drops what it cannot send: take everything at once, whatever memory it costs."""
-        self._never_waits = True
-        self._flowing.set()
-        self._sockets["iopub"].rcvhwm = 0
 
     def resume(self) -> None:
         self._flowing.set()
@@ -120,7 +117,7 @@ class Channels:
         socket.reconnect_ivl = 5  # milliseconds; we connect before the kernel listens
         socket.reconnect_ivl_max = 100
         if kind == SocketType.SUB:
-            socket.rcvhwm = _QUEUED_MESSAGES
+            socket.rcvhwm = _QUEUED_MESSAGES if self.can_wait else 0
             socket.subscribe(b"")
         else:
             socket.identity = identity  # the kernel finds our stdin by the identity of our shell

@@ -42,7 +42,7 @@ class KernelRun:
         self._asking: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._request_id = ""
-        self._replied = self._idle = False
+        self._replied = self._idle = self._is_stopping = False
         self._lines = Lines(0, 0)
         self._line_times: Mapping[str, float] = {}
         self._error_line: int | None = None
@@ -77,6 +77,7 @@ class KernelRun:
 
     def stop(self) -> None:
         """The code is being stopped: read on whether or not somebody takes the chunks, and ask nothing any more."""
+        self._is_stopping = True
         self._queue.overflow()
         self._stop_asking()
 
@@ -151,7 +152,7 @@ class KernelRun:
     def _last_chunks(self) -> Iterator[Chunk]:
         if self._line_times:
             yield Chunk("computer", "console", "line_times", self._line_times, id=self._code.id)
-        if self._error_line is not None:
+        if self._error_line is not None and not self._is_stopping:  # asyncio calls an interrupt an error
             yield Chunk("computer", "console", "error_line", self._error_line, id=self._code.id)
         yield Chunk("computer", "console", "active_line", None, id=self._code.id)
 

@@ -49,7 +49,7 @@ class RunningKernel:
         self._replies: dict[str, asyncio.Future[KernelMessage]] = {}
         self._idles: set[str] = set()
         self._idle_seen = asyncio.Event()
-        self.channels = Channels(process.connection, self._receive)
+        self.channels = Channels(process.connection, self._receive, can_wait=process.environment.language == "python")
 
     @classmethod
     async def start(
@@ -161,7 +161,8 @@ class RunningKernel:
                 if (self.info.get("language_info") or {}).get("name") == "python":
                     await self._set_up()
                 if self.report.get("streams", "missing"):
-                    self.channels.never_wait()
+                    self.channels.can_wait = False
+                self.take_late_output()  # what start-up files print is not the code's
         except KernelDied:
             raise self.process.start_failure() from None
         except TimeoutError:
