@@ -6,6 +6,7 @@ The stored output stays as it was; this is done each time a request is made.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from oi_tui.engine.llm.partial_json import join_surrogates
 
@@ -22,6 +23,7 @@ _ERASED = "\x00"
 """Stands for an erased line while carriage returns are worked out."""
 _WINDOW = 64 * 1024
 """Longer output is cut to its two ends before anything else is done to it, so that the cost does not grow with it."""
+_REMEMBERED_LENGTH = 8 * 1024
 
 
 def clean_output(text: str) -> str:
@@ -81,7 +83,14 @@ def truncate_output(text: str, limit: int, full_path: str | None = None) -> str:
 
 
 def model_output(text: str, limit: int, full_path: str | None = None) -> str:
-    """`clean_output`, then `truncate_output`, at a cost that does not grow with the text."""
+    """`clean_output`, then `truncate_output`, at a cost that does not grow with the text.
+
+    Results for short texts are remembered: each request is made of the whole conversation again.
+    """
+    return (_remembered if len(text) <= _REMEMBERED_LENGTH else _model_output)(text, limit, full_path)
+
+
+def _model_output(text: str, limit: int, full_path: str | None) -> str:
     window = max(_WINDOW, 8 * limit)
     if len(text) <= 2 * window:
         return truncate_output(clean_output(text), limit, full_path)
@@ -94,6 +103,9 @@ def model_output(text: str, limit: int, full_path: str | None = None) -> str:
     kept_head = head[: _line_start_before(head, limit * 2 // 5, reach=limit // 10)].rstrip("\n")
     kept_tail = tail[_line_start_after(tail, len(tail) - (limit - limit * 2 // 5), reach=limit // 10) :]
     return f"{kept_head}\n[… about {size} left out here.{where}]\n{kept_tail}".lstrip("\n")
+
+
+_remembered = lru_cache(maxsize=512)(_model_output)
 
 
 def _line_start_before(text: str, cut: int, *, reach: int) -> int:
