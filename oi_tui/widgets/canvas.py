@@ -68,7 +68,7 @@ class Canvas(ScrollView, can_focus=False):
         self._laid_out: set[int] = set()
         self._seen_heights: dict[int, int] = {}  # id(block) → its height when the tail was left
         self._told_tail = (True, 0)
-        self._is_painting = False
+        self._brush: _Brush | None = None  # while painting
         self._dirty: dict[int, Block] | None = None  # in a batch: what has changed
 
     # -- blocks ------------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ class Canvas(ScrollView, can_focus=False):
         self.settle()
 
     def redraw(self, block: Block) -> None:
-        """A block has changed: its height may have, too."""
+        """A block has changed: its height may have, too. One that is not here any more is left alone."""
         if self._dirty is not None:
             self._dirty[id(block)] = block
             return
@@ -143,7 +143,10 @@ class Canvas(ScrollView, can_focus=False):
         self.settle()
 
     def _note_changed(self, block: Block) -> None:
-        index = self.index(block)
+        try:
+            index = self.index(block)
+        except ValueError:
+            return  # the conversation was replaced while something still happened to its block
         if not self.is_following and id(block) not in self._seen_heights:
             self._seen_heights[id(block)] = self._extents[index]
         if self.is_mounted and self.rows:
@@ -369,27 +372,27 @@ class Canvas(ScrollView, can_focus=False):
     # -- drawing -----------------------------------------------------------------------------------------------------
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        self._is_painting = True
+        self._brush = _Brush(self)
         try:
             return super().render_lines(crop)
         finally:
-            self._is_painting = False
+            self._brush = None
 
     def render_line(self, y: int) -> Strip:
-        width = self.scrollable_content_region.width
-        base = self.rich_style
-        row = y + round(self.scroll_y)
+        brush = self._brush or _Brush(self)
+        row = y + brush.scroll_y
         line, block, number = self._line_at(row)
         if line is None:
-            return Strip.blank(width, base)
+            return brush.blank
         strip = line.strip
         if block is not None and self.highlighter is not None and line.text:
             strip = self.highlighter.highlight(block, block.lines(self.column, self.theme), number, strip)
-        strip = Strip([self._margin_segment(block), *strip]).apply_style(base).adjust_cell_length(width, base)
+        margin = brush.marked if block is not None and block is self.cursor else brush.margin
+        strip = Strip([margin, *strip]).apply_style(brush.base).adjust_cell_length(brush.width, brush.base)
         if (selection := self.text_selection) is not None:
             strip = self._draw_selection(strip, line, row, selection)
         # Offsets are what the mouse asks for; on painted lines they would only cost time.
-        return strip if self._is_painting else strip.apply_offsets(-self.margin, row)
+        return strip if self._brush is not None else strip.apply_offsets(-self.margin, row)
 
     def _line_at(self, row: int) -> tuple[Line | None, Block | None, int]:
         """The line drawn in a row, the block it belongs to and which of its lines it is."""
@@ -403,15 +406,9 @@ class Canvas(ScrollView, can_focus=False):
         lines = block.lines(self.column, self.theme)
         if number >= len(lines):
             return None, None, 0
-        if self._is_painting:
+        if self._brush is not None:
             block.painted(number)
         return lines[number], block, number
-
-    def _margin_segment(self, block: Block | None) -> Segment:
-        margin = self.margin
-        if block is not None and block is self.cursor:
-            return Segment(" " * (margin - 1) + "▌", self.theme.accent)
-        return Segment(" " * margin, None)
 
     # -- selection ---------------------------------------------------------------------------------------------------
 
@@ -437,6 +434,19 @@ class Canvas(ScrollView, can_focus=False):
         moved = Selection(selection.start and selection.start - shift, selection.end and selection.end - shift)
         text = copy_text(lines, moved).strip("\n")
         return (text, "\n") if text else None
+
+
+class _Brush:
+    """What all lines of one painting have in common; asking the widget for each line would cost more than drawing."""
+
+    def __init__(self, canvas: Canvas) -> None:
+        self.width = canvas.scrollable_content_region.width
+        self.scroll_y = round(canvas.scroll_y)
+        self.base = canvas.rich_style
+        self.blank = Strip.blank(self.width, self.base)
+        margin = canvas.margin
+        self.margin = Segment(" " * margin, None)
+        self.marked = Segment(" " * (margin - 1) + "▌", canvas.theme.accent)
 
 
 class Highlighter(Protocol):

@@ -88,7 +88,7 @@ class CodeBlock(Block):
 
     @property
     def is_edited(self) -> bool:
-        return not self.is_own and self.original != self.code and self.state is not CodeState.WRITING
+        return not self.is_own and self.state is not CodeState.WRITING and self.original != self.code
 
     @property
     def edit_counts(self) -> tuple[int, int]:

@@ -15,16 +15,17 @@ from textual.strip import Strip
 
 from oi_tui.engine.hidden_text import Finding, reveal
 from oi_tui.rendering.highlight import Highlighter
-from oi_tui.rendering.lines import Run, Wrapped, expand_tabs, slice_runs, to_strip
+from oi_tui.rendering.lines import Run, Wrapped, expand_tabs, slice_runs
 from oi_tui.widgets.block import Line, Mapped
 from oi_tui.widgets.block_theme import BlockTheme
-from oi_tui.widgets.frame import framed, inner_width
+from oi_tui.widgets.frame import RAIL_LEFT, framed, inner_width
 
 TAB_SIZE = 4
 REREAD_LINES = 25
 """Lines before a change whose colours may change with it."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _BARS = "▁▂▃▄▅▆▇█"
+_KEPT_ROWS = 4000
 _TIMES_WIDTH = 11
 """Cells of the column with the times: " 1234.56 s ▇"."""
 
@@ -49,10 +50,17 @@ class Marks:
         return ("+", theme.added) if number in self.added else (" ", theme.faint)
 
 
-class _Row(NamedTuple):
-    line: int
-    section: int
-    is_last: bool
+class _Look(NamedTuple):
+    """All that the drawn form of a row depends on, but its text."""
+
+    width: int
+    theme: BlockTheme
+    rail: Style
+    sign: str
+    sign_style: Style
+    is_active: bool
+    time: float | None
+    longest: float
 
 
 class CodeLines:
@@ -64,7 +72,9 @@ class CodeLines:
         self._findings: dict[int, list[Finding]] | None = None  # None: nobody has looked yet
         self._language = ""
         self._shown: dict[int, tuple[str, Sequence[Run]]] = {}
-        self._cuts: list[Sequence[Wrapped]] = []
+        self._rows: dict[tuple[int, int], tuple[_Look, Line]] = {}
+        self._is_last_reading = False
+        self._cuts: list[Sequence[Wrapped] | None] = []  # None: one row
         self._ends: list[int] = []  # rows up to and with each line
         self._cut_width = 0
         self._highlighter = Highlighter(None)
@@ -105,14 +115,19 @@ class CodeLines:
         """The code is complete: its colours are worked out once more, by `advance`."""
         self._highlighter.finish()
         self.is_coloured = False
+        self._is_last_reading = True
 
     def advance(self) -> None:
         """Work out more of the colours, about 10 ms."""
         self.is_coloured = not self._highlighter.advance()
-        self._shown.clear()
+        if self.is_coloured and self._is_last_reading:
+            self._shown.clear()
+            self._rows.clear()
+        for key in [key for key in self._rows if key[0] not in self._shown]:
+            del self._rows[key]
 
     def _speak(self, language: str) -> None:
-        self.is_coloured = False
+        self.is_coloured = self._is_last_reading = False
         if language != self._language:
             self._language = language
             self._highlighter = Highlighter(language)
@@ -122,9 +137,12 @@ class CodeLines:
         by_line: dict[int, list[Finding]] = {}
         for finding in findings:
             by_line.setdefault(finding.line - 1, []).append(finding)
-        if by_line != self._findings:
-            self._findings = by_line
-            self._forget_from(0)
+        first = min([*by_line, *(self._findings or ())], default=None)
+        if self._findings is None and not self.text.isascii():
+            first = 0  # drawn by what each line alone says, until now
+        self._findings = by_line
+        if first is not None:
+            self._forget_from(first)
 
     # -- rows --------------------------------------------------------------------------------------------------------
 
@@ -156,40 +174,47 @@ class CodeLines:
         longest = max(marks.times.values(), default=0.0)
 
         def make(index: int) -> Line:
-            return self._draw_row(self._row(start + index), width, theme, rail, marks, longest)
+            line, section = self._row(start + index)
+            number = line + 1
+            time = marks.times.get(number) if marks.times else None
+            look = _Look(width, theme, rail, *marks.sign(number, theme), number == marks.active, time, longest)
+            known = self._rows.get((line, section))
+            if known is None or known[0] != look:
+                if len(self._rows) > _KEPT_ROWS:
+                    self._rows.clear()
+                known = self._rows[line, section] = (look, self._draw_row(line, section, look))
+            return known[1]
 
         return Mapped(end - start, make)
 
-    def _row(self, index: int) -> _Row:
+    def _row(self, index: int) -> tuple[int, int]:
+        """The line that a row belongs to, and which of its rows it is."""
         line = bisect_right(self._ends, index)
-        section = index - (self._ends[line - 1] if line else 0)
-        return _Row(line, section, section == len(self._cuts[line]) - 1)
+        return line, index - (self._ends[line - 1] if line else 0)
 
-    def _draw_row(self, row: _Row, width: int, theme: BlockTheme, rail: Style, marks: Marks, longest: float) -> Line:
-        number = row.line + 1
-        shown, runs = self._display(row.line)
-        cut = self._cuts[row.line][row.section]
+    def _draw_row(self, line: int, section: int, look: _Look) -> Line:
+        width, theme = look.width, look.theme
+        shown, runs = self._display(line)
+        cuts = self._cuts[line] or (Wrapped(0, len(shown)),)
+        cut, is_last = cuts[section], section == len(cuts) - 1
+        if len(cuts) > 1:
+            [runs] = slice_runs(runs, [cut])
         digits = self.gutter_width() - 3
-        sign, sign_style = marks.sign(number, theme)
-        is_first = row.section == 0
-        gutter = [
-            Segment(f"{number if is_first else '':>{digits}} ", theme.faint),
-            Segment(f"{sign if is_first or number == marks.active else ' '} ", sign_style),
-        ]
-        [pieces] = slice_runs(runs, [cut])
-        body = to_strip(pieces, theme.render)
-        background = theme.line_active if number == marks.active else None
-        content = Strip([*gutter, *body])
-        if marks.times and row.is_last:
-            content = _with_time(content, marks.times.get(number), longest, inner_width(width), theme)
-        source = self.lines[row.line]
-        is_whole = len(self._cuts[row.line]) == 1
+        number = line + 1 if section == 0 else ""
+        sign = look.sign if section == 0 or look.is_active else " "
+        style = theme.render.style
+        content = [Segment(f"{number:>{digits}} ", theme.faint), Segment(f"{sign} ", look.sign_style)]
+        content += [Segment(text, style(*meaning) if meaning else None) for text, meaning in runs]
+        if look.time is not None and is_last:
+            content = _with_time(content, look.time, look.longest, inner_width(width), theme)
+        source = self.lines[line]
+        background = theme.line_active if look.is_active else None
         return Line(
-            framed(content, width, rail, background=background),
+            framed(content, width, look.rail, background=background),
             text=shown[cut.start : cut.end],
-            start=2 + digits + 3,
-            joint=None if row.is_last else "",
-            source=source if is_whole and source != shown else None,
+            start=len(RAIL_LEFT) + digits + 3,
+            joint=None if is_last else "",
+            source=source if len(cuts) == 1 and source != shown else None,
         )
 
     # -- one line ----------------------------------------------------------------------------------------------------
@@ -235,6 +260,8 @@ class CodeLines:
     def _forget_from(self, line: int) -> None:
         for known in [known for known in self._shown if known >= line - REREAD_LINES]:
             del self._shown[known]
+        for key in [key for key in self._rows if key[0] >= line - REREAD_LINES]:
+            del self._rows[key]
         del self._cuts[line:], self._ends[line:]
 
     def _cut(self, width: int) -> None:
@@ -243,14 +270,14 @@ class CodeLines:
         if room != self._cut_width:
             self._cut_width = room
             self._cuts, self._ends = [], []
+            self._rows.clear()
         total = self._ends[-1] if self._ends else 0
         for line in range(len(self._cuts), len(self.lines)):
             source = self.lines[line]
-            if len(source) <= room and source.isascii() and source.isprintable():
-                cuts: Sequence[Wrapped] = (Wrapped(0, len(source)),)
-            else:
+            cuts = None
+            if len(source) > room or not source.isascii() or not source.isprintable():
                 cuts = hard_wrap(self._display(line)[0], room)
-            total += len(cuts)
+            total += len(cuts) if cuts is not None else 1
             self._cuts.append(cuts)
             self._ends.append(total)
 
@@ -269,14 +296,14 @@ def hard_wrap(text: str, width: int) -> list[Wrapped]:
     return [*cuts, Wrapped(start, len(text))]
 
 
-def _with_time(content: Strip, seconds: float | None, longest: float, width: int, theme: BlockTheme) -> Strip:
+def _with_time(content: list[Segment], seconds: float, longest: float, width: int, theme: BlockTheme) -> list[Segment]:
     """The row with the time of its line at the right; code in the way is cut, it has been read when it was approved."""
+    used = sum(cell_len(segment.text) for segment in content)
     room = width - _TIMES_WIDTH - 1
-    if content.cell_length > room and seconds is not None:
-        content = Strip([*content.crop(0, room - 1), Segment("…", theme.faint)])
-    if seconds is None:
-        return content
+    if used > room:
+        content = [*Strip(content).crop(0, room - 1), Segment("…", theme.faint)]
+        used = room
     bar = _BARS[min(7, int(seconds / longest * 8))] if longest else " "
     time = f"{seconds:.2f} s" if seconds < 1000 else f"{seconds:.0f} s"
-    padding = width - content.cell_length - cell_len(time) - 2
-    return Strip([*content, Segment(" " * padding), Segment(f"{time} ", theme.quiet), Segment(bar, theme.running)])
+    padding = width - used - len(time) - 2
+    return [*content, Segment(" " * padding), Segment(f"{time} ", theme.quiet), Segment(bar, theme.running)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -45,23 +45,29 @@ def edge(width: int, ends: str, left: Sequence[Part], right: Sequence[Part], rai
     return Line(Strip(segments, width))
 
 
-def framed(content: Strip, width: int, rail: Style, *, background: Style | None = None) -> Strip:
-    """Text between the rails, padded to the full width."""
-    inner = content.adjust_cell_length(inner_width(width), background)
+def framed(content: Iterable[Segment], width: int, rail: Style, *, background: Style | None = None) -> Strip:
+    """Text between the rails, padded to the full width and cut to it."""
+    inner = list(content)
+    room = inner_width(width)
+    used = sum(cell_len(segment.text) for segment in inner)
+    if used > room:
+        inner = list(Strip(inner).crop(0, room))
+    elif used < room:
+        inner.append(Segment(" " * (room - used)))
     if background is not None:
-        inner = inner.apply_style(background)
+        inner = [Segment(text, background + style if style else background) for text, style, _ in inner]
     return Strip([Segment(RAIL_LEFT, rail), *inner, Segment(RAIL_RIGHT, rail)], width)
 
 
 def framed_words(words: Sequence[Part], width: int, rail: Style) -> Line:
     """A line of our own words between the rails."""
     shown, _ = _fit(words, inner_width(width), gap=0)
-    return Line(framed(Strip([Segment(text, style) for text, style in shown]), width, rail))
+    return Line(framed([Segment(text, style) for text, style in shown], width, rail))
 
 
 def blank_framed(width: int, rail: Style) -> Line:
     """An empty line between the rails."""
-    return Line(framed(Strip([]), width, rail))
+    return Line(framed((), width, rail))
 
 
 def grouped(number: int) -> str:

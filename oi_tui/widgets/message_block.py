@@ -14,6 +14,7 @@ from oi_tui.rendering.sanitise import Sanitiser, show_bidi
 from oi_tui.widgets.block import Block, Line, Mapped
 from oi_tui.widgets.block_theme import BlockTheme
 
+_KEPT_LINES = 500
 RAIL = "▏"
 """Stands at the left of every line of foreign words; nothing of ours has it."""
 
@@ -64,6 +65,7 @@ class AnswerBlock(MessageBlock):
     def __init__(self, block_id: str | None = None) -> None:
         super().__init__(block_id)
         self._document: MarkdownDocument | None = None
+        self._railed: dict[int, tuple[Line, BlockTheme, Line]] = {}  # id(line of the document) → behind the rail
 
     def append(self, text: str) -> None:
         super().append(text)
@@ -88,6 +90,7 @@ class AnswerBlock(MessageBlock):
         self.changed()
         if self.is_finished:
             self._document = None
+            self._railed.clear()
 
     def _lay_out(self, width: int, theme: BlockTheme) -> Sequence[Line]:
         if self._document is None:
@@ -98,7 +101,13 @@ class AnswerBlock(MessageBlock):
         first, rest = Segment("● ", theme.accent), Segment(f"{RAIL} ", theme.rail)
 
         def make(index: int) -> Line:
-            return _behind(rest if index else first, lines[index])
+            line = lines[index]
+            known = self._railed.get(id(line))
+            if known is None or known[0] is not line or known[1] is not theme:
+                if len(self._railed) > _KEPT_LINES:
+                    self._railed.clear()
+                known = self._railed[id(line)] = (line, theme, _behind(rest if index else first, line))
+            return known[2]
 
         return Mapped(len(lines), make) if len(lines) else [_behind(first, Line(Strip([]), ""))]
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.strip import Strip
 
 from oi_tui.rendering.lines import Wrapped
 from oi_tui.rendering.sgr import StyledText
@@ -148,8 +147,8 @@ class OutputLines:
     @staticmethod
     def _line(row: Row, width: int, theme: BlockTheme, rail: Style) -> Line:
         pieces, text, goes_on = row
-        strip = Strip([Segment(piece, state.style(theme.render)) for piece, state in pieces])
-        return Line(framed(strip, width, rail), text, 2, "" if goes_on else None)
+        segments = [Segment(piece, state.style(theme.render)) for piece, state in pieces]
+        return Line(framed(segments, width, rail), text, 2, "" if goes_on else None)
 
 
 def _rows(pieces: StyledText, room: int, *, joined: bool) -> Iterator[Row]:

@@ -17,6 +17,7 @@ from textual.style import Style
 from textual.widget import Widget
 
 from oi_tui.engine.scopes import Scope
+from oi_tui.widgets.click_guard import ClickGuard
 
 QUIET_TIME = 0.5
 """Seconds during which keys are ignored after the bar has taken the focus by itself."""
@@ -162,10 +163,14 @@ class RunBar(Widget, can_focus=True):
         self._clock = clock
         self._armed_at = 0.0
         self._ran_at = float("-inf")
+        self._click_guard = ClickGuard(clock)
         self._last_key = float("-inf")
         self._single_at = 0.0  # the last key that came alone, and the last one that did not
         self._burst_at = -1.0
         self._targets: list[tuple[int, int, str]] = []
+
+    def on_mount(self) -> None:
+        self.watch(self.app, "app_focus", self._click_guard.window_focused, init=False)
 
     # -- guards ------------------------------------------------------------------------------------------------------
 
@@ -284,7 +289,7 @@ class RunBar(Widget, can_focus=True):
     async def on_click(self, event: events.Click) -> None:
         """A click on a hint does what its key does; never the click that gave the window its focus."""
         event.stop()
-        if self.app.app_focus and self.is_armed:
+        if self._click_guard.allows() and self.is_armed:
             for start, end, action in self._targets:
                 if start <= event.x < end and action:
                     await self.run_action(action)
