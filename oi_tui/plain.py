@@ -138,6 +138,8 @@ class PlainFront:
             with self.signals.working():
                 editing.remember(line)
                 self._handle(line)
+            if self._can_ask:
+                self.printer.tell("")
 
     def _read_message(self) -> str:
         """Raises `EOFError`."""

@@ -276,6 +276,7 @@ class LinePrinter:
     def tell(self, text: str) -> None:
         """Lines of the program's own, for the output."""
         self._end_line()
+        self._is_first = False
         self._write(f"{sanitise(text)}\n")
         self._out.flush()
 

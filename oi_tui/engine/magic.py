@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from collections.abc import Awaitable, Callable, Mapping
@@ -125,7 +126,7 @@ async def _info(session: Session, argument: str) -> MagicResult:
         "approval": "code runs without asking" if settings.auto_run else "each time",
         "safe mode": settings.safe_mode,
         "profile": settings.profile or "default",
-        "folder": str(session.folder),
+        "folder": os.getcwd(),
         "messages": str(len(session.history)),
     }
     return MagicResult("\n".join(f"{name:<9}  {value}" for name, value in rows.items()))
