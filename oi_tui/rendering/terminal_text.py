@@ -28,7 +28,8 @@ _LONGEST_EDITED = 1 << 13
 TAB_SIZE = 8
 
 _EDIT = re.compile(r"[\r\x08]|\x1b\[[0-9]*[A-GJK]")
-_TYPED_OVER = re.compile(r"[^\n\r\x08\x1b\t]\x08(?=[^\n\r\x08\x1b\t])")  # the spinners of a flood
+# The spinners of a flood. Sequences are stepped over: their last letter is not a character on the line.
+_TYPED_OVER = re.compile(r"(\x1b\[[0-9;:]*[A-Za-z])|[^\n\r\x08\x1b\t]\x08(?=[^\n\r\x08\x1b\t])")
 _LINE_END = re.compile(r"\r+\n")
 _TOKEN = re.compile(r"[\n\r\x08]|\x1b\[([0-9;:]*)([A-GJKm])|[^\n\r\x08\x1b]+")
 
@@ -261,7 +262,7 @@ class TerminalText:
     def _edit(self, text: str) -> None:
         """Text with movements, piece by piece."""
         if "\x08" in text:
-            text = _TYPED_OVER.sub("", text)
+            text = _TYPED_OVER.sub(r"\1", text)
         lines = text.split("\n")
         for index, line in enumerate(lines):
             if self._column is None and not self._has_returned and _EDIT.search(line) is None:

@@ -6,7 +6,7 @@ import random
 import tracemalloc
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.selection import SELECT_ALL
@@ -221,6 +221,7 @@ PRINTED = st.lists(
 
 
 @given(PRINTED, st.integers(1, 12))
+@example(pieces=["\x1b[A", "\x08", "漢"], size=1)
 def test_output_cut_anywhere_is_the_same_output(pieces: list[str], size: int) -> None:
     text = "".join(pieces)
     whole, cut = TerminalText(), TerminalText()
