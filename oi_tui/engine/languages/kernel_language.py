@@ -16,6 +16,7 @@ from oi_tui.engine.languages.kernel_run import KernelRun, died
 from oi_tui.engine.languages.running_kernel import START_TIMEOUT, RunningKernel
 from oi_tui.engine.lmc import Chunk, notice
 
+NOT_STARTED = "The code was stopped before it began.\n"
 PATIENCE = (1.5, 3.5)
 """Seconds that code has to stop after the first interrupt and after the second; then its kernel is ended."""
 
@@ -49,6 +50,8 @@ class KernelLanguage:
         self._kernel: RunningKernel | None = None
         self._starting: asyncio.Task[RunningKernel] | None = None
         self._run: KernelRun | None = None
+        self._preparing: asyncio.Event | None = None
+        """While a run waits for its kernel; set when it is to be stopped."""
         self._stopping: asyncio.Task[None] | None = None
         self._chores: set[asyncio.Task[None]] = set()
         self._lock = asyncio.Lock()
@@ -63,7 +66,7 @@ class KernelLanguage:
 
     @property
     def is_running(self) -> bool:
-        return self._run is not None and not self._run.finished.is_set()
+        return self._preparing is not None or (self._run is not None and not self._run.finished.is_set())
 
     @property
     def pid(self) -> int | None:
@@ -79,9 +82,11 @@ class KernelLanguage:
     async def run(self, code: ApprovedCode, *, answer: Answerer) -> AsyncGenerator[Chunk, None]:
         """See `Language.run`. Raises `KernelStartFailed` and `KernelDied`."""
         async with self._lock:
-            if self._stopping is not None:
-                await asyncio.shield(self._stopping)
-            kernel = await self._ready()
+            kernel = await self._ready_unless_stopped()
+            if kernel is None:
+                yield Chunk("computer", "console", "output", NOT_STARTED, id=code.id)
+                yield Chunk("computer", "console", "active_line", None, id=code.id)
+                return
             if self._loss:
                 loss, self._loss = self._loss, ""
                 yield notice("kernel", loss)
@@ -100,12 +105,16 @@ class KernelLanguage:
     async def interrupt(self) -> None:
         """Stop the running code, keep the state. Returns when the kernel is usable again: after five seconds it is a
         new one, without the state, and the run says so. No effect when nothing runs."""
-        if self.is_running:
+        if self._preparing is not None:
+            self._preparing.set()
+        elif self.is_running:
             await self._stop_run()
 
     async def restart(self) -> None:
         """End the kernel and its children. A new one is started in the background."""
         self._lose(f"The {self.title} was restarted: its variables are gone.")
+        if self._preparing is not None:
+            self._preparing.set()
         error = KernelDied(f"The {self.title} was ended on request.", "Its variables are gone.")
         if self._run is not None:
             self._run.fail(error)
@@ -128,8 +137,27 @@ class KernelLanguage:
 
     # The kernel ------------------------------------------------------------------------------------------------
 
+    async def _ready_unless_stopped(self) -> RunningKernel | None:
+        """A kernel for a run. None: the user did not want to wait for it; it goes on starting."""
+        self._preparing = stopped = asyncio.Event()
+        waiting = asyncio.create_task(stopped.wait())
+        ready = asyncio.create_task(self._ready())
+        try:
+            await asyncio.wait((ready, waiting), return_when=asyncio.FIRST_COMPLETED)
+            return None if stopped.is_set() else await ready
+        finally:
+            self._preparing = None
+            waiting.cancel()
+            ready.cancel()
+            await asyncio.gather(waiting, ready, return_exceptions=True)
+
     async def _ready(self) -> RunningKernel:
-        """A kernel that is up, starting one if need be."""
+        """A kernel that is up and does nothing, starting one if need be."""
+        if self._stopping is not None:
+            await asyncio.shield(self._stopping)
+        return await self._started()
+
+    async def _started(self) -> RunningKernel:
         kernel = self._kernel
         if kernel is not None and kernel.is_ending:
             with contextlib.suppress(TimeoutError):
@@ -140,16 +168,22 @@ class KernelLanguage:
         elif kernel is not None and kernel.died.is_set():
             self._lose(str(died(kernel)))
             await self._discard_kernel()
-        if self._kernel is not None:
-            return self._kernel
-        if self._starting is None:
-            self._starting = asyncio.create_task(self._start())
-            self._starting.add_done_callback(_look_at_error)
-        try:
-            return await asyncio.shield(self._starting)
-        finally:
-            if self._starting is not None and self._starting.done():
-                self._starting = None
+        while self._kernel is None:
+            if self._starting is None:
+                self._starting = asyncio.create_task(self._start())
+                self._starting.add_done_callback(_look_at_error)
+            await self._wait_for_start(self._starting)
+        return self._kernel
+
+    async def _wait_for_start(self, starting: asyncio.Task[RunningKernel]) -> None:
+        """Raises what the start raised. A start that `restart` broke off is no error."""
+        await asyncio.wait((starting,))
+        if self._starting is starting:
+            self._starting = None
+        if not starting.cancelled():
+            starting.result()
+        elif self._closed:
+            raise LanguageError(f"The {self.title} was closed.")
 
     async def _start(self) -> RunningKernel:
         environment = await asyncio.to_thread(self._choose)
@@ -220,7 +254,8 @@ class KernelLanguage:
             self._lose(f"{what} Its variables are gone.")
             run.fail(KernelDied(what, "Its variables are gone; the next run starts a new one."))
             await self._discard_kernel()
-            await self.warm()
+            with contextlib.suppress(LanguageError):
+                await self._started()
         self._leave(run)
 
     def _leave(self, run: KernelRun) -> None:

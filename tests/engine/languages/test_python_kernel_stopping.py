@@ -239,6 +239,34 @@ async def test_restarts_at_any_moment_leave_one_usable_kernel(kernel: PythonKern
     assert (await run(kernel, "print('usable')")).output == "usable\n"
 
 
+async def test_stopping_works_while_the_kernel_is_still_starting(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nwhile [ ! -e {gate} ]; do sleep 0.01; done\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    kernel = PythonKernel(str(python), env={**os.environ, "HOME": str(tmp_path)})
+    for stop in (kernel.interrupt, kernel.restart):
+        running = Running(kernel, "print('ran')")
+        await until(lambda: kernel.is_running)
+        await stop()
+        ran = await running.end()
+        assert "before it began" in ran.output and ran[-1].content is None and not kernel.is_running
+    cancelled = Running(kernel, "print('ran')")
+    await until(lambda: kernel.is_running)
+    cancelled.task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled.end()
+    gate.touch()
+    assert (await run(kernel, "print('ran')")).output == "ran\n"
+    await kernel.aclose()
+
+
+async def test_a_debugger_can_be_used(kernel: PythonKernel) -> None:
+    answers = Answers("p secret + 1", "c")
+    ran = await run(kernel, "def f():\n    secret = 41\n    breakpoint()\n    print('after')\nf()", answer=answers)
+    assert "42" in ran.output and "after\n" in ran.output and len(answers.requests) == 2
+
+
 DAEMONS = """
 import os, subprocess
 subprocess.Popen(["sleep", "600"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import sys
 import types
 from typing import Any
 
@@ -111,5 +112,9 @@ def _shell() -> Any:
 
 
 def install(ip: Any, options: dict[str, Any]) -> None:
-    """Complete from what exists: Jedi's static analysis takes seconds at first and knows nothing of the variables."""
+    """Settings for a user who looks into the kernel from here."""
+    # Complete from what exists: Jedi's static analysis takes seconds at first and knows nothing of the variables.
     ip.Completer.use_jedi = False
+    # `breakpoint()` asks through `input()`. debugpy, which ipykernel imports, would wait for an editor in vain.
+    if sys.breakpointhook.__module__.startswith("debugpy"):
+        sys.breakpointhook = sys.__breakpointhook__
