@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import io
 import math
+from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -42,7 +44,7 @@ def image_part(message: Message, *, shrink: bool) -> dict[str, Any]:
     data = _file_bytes(message.text) if message.format == "path" else _decoded(message.text)
     kind = _kind(data)
     if shrink and len(data) * 4 // 3 > MAX_BYTES:
-        data, kind = _shrunk(data)
+        data, kind = _small(data)
     url = f"data:{kind};base64,{base64.b64encode(data).decode('ascii')}"
     return {"type": "image_url", "image_url": {"url": url, "detail": "auto"}}
 
@@ -74,6 +76,20 @@ def _kind(data: bytes) -> str:
         if data.startswith(signature):
             return kind
     raise ImageFailed("it is not a PNG, JPEG, GIF or WebP")
+
+
+_smaller: OrderedDict[bytes, tuple[bytes, str]] = OrderedDict()
+"""The pictures scaled down last, by the digest of the large one: each takes a second, and is in every request."""
+
+
+def _small(data: bytes) -> tuple[bytes, str]:
+    key = hashlib.sha256(data).digest()
+    if key not in _smaller:
+        _smaller[key] = _shrunk(data)
+        while len(_smaller) > KEEP_ALL:
+            _smaller.popitem(last=False)
+    _smaller.move_to_end(key)
+    return _smaller[key]
 
 
 def _shrunk(data: bytes) -> tuple[bytes, str]:

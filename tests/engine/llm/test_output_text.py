@@ -35,8 +35,8 @@ from oi_tui.engine.llm.output_text import clean_output, model_output, truncate_o
         ("ab\b\b\bX", "Xb"),
         ("lone \ud83d", "lone \ufffd"),
         (
-            "caf\u00e9 \u4e2d\u6587 \U0001f600 \u05e9\u05dc\u05d5\u05dd",
-            "caf\u00e9 \u4e2d\u6587 \U0001f600 \u05e9\u05dc\u05d5\u05dd",
+            "\u00e9t\u00e9 \u4e2d\u6587 \U0001f600 \u05e9\u05dc\u05d5\u05dd",
+            "\u00e9t\u00e9 \u4e2d\u6587 \U0001f600 \u05e9\u05dc\u05d5\u05dd",
         ),
     ],
 )
