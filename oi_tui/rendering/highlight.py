@@ -16,7 +16,7 @@ from oi_tui.rendering.lines import PLAIN, Run
 
 STEP = 8192
 """Characters read at a time: about 10 ms."""
-_MARGIN = 25
+MARGIN = 10
 """Lines before a change that are read again: what is written may close a comment that was opened there."""
 _LONGEST_LINE = 4000
 """A longer line stays plain."""
@@ -78,7 +78,7 @@ class Highlighter:
 
     def finish(self) -> None:
         """The code is complete: read it all once more, in steps, in case an early guess was wrong."""
-        if len(self._lines) > _MARGIN:
+        if len(self._lines) > MARGIN:
             self._kept = (0, 0)
             self._frontier = 0
 
@@ -113,7 +113,7 @@ class Highlighter:
     def _go_back_to(self, line: int) -> None:
         """Everything from this line on is to be read again, from a place before it where the state is known."""
         if self._lexer is None or can_resume(self._lexer):
-            line = max(0, line - _MARGIN)
+            line = max(0, line - MARGIN)
         while self._stacks[line] is None:
             line -= 1
         self._frontier = min(self._frontier, line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from pygments.token import _TokenType as TokenType
@@ -206,6 +207,7 @@ def _wrap_words(words: Sequence[_Word], text: str, width: int, room: int) -> lis
     return lines
 
 
+@lru_cache(maxsize=16384)
 def _may_break(before: str, after: str) -> bool:
     if after in _NOT_FIRST or before in _NOT_LAST:
         return False

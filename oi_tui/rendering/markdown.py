@@ -12,24 +12,25 @@ loaded and nothing can be clicked.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any, overload
+from typing import Any
+
+from markdown_it.token import Token
 
 from oi_tui.rendering.highlight import Highlighter
 from oi_tui.rendering.lines import RenderedLine
-from oi_tui.rendering.markdown_blocks import Block, CodeLeaf, ListGroup, plain_block
+from oi_tui.rendering.markdown_blocks import Block, BlockLines, CodeLeaf, ListGroup, plain_block
 from oi_tui.rendering.markdown_builder import Builder, Piece
 from oi_tui.rendering.markdown_inline import parse
 from oi_tui.rendering.sanitise import Sanitiser
 from oi_tui.rendering.theme import RenderTheme
 
-STEP = 32_768
-"""Characters taken at a time: about 30 ms."""
+STEP = 16_384
+"""Characters taken at a time: about 20 ms."""
 _PATIENCE = 8192
 """A last block longer than this is not parsed again for every few words."""
-_LONGEST_BLOCK = 65_536
+_LONGEST_BLOCK = 32_768
 """A longer one is cut: no text of a person has it."""
 _REPARSED = 200_000
 """Texts up to this length are parsed once more at the end if a link was defined after it was used."""
@@ -66,7 +67,9 @@ class _OpenFence:
         return last, False
 
     def _add(self, line: str, *, is_whole: bool) -> None:
-        line = line[min(self._indent, len(line) - len(line.lstrip(" "))) :]
+        if self._indent:
+            blanks = line[: len(line) - len(line.lstrip(" \t"))].expandtabs(4)
+            line = blanks[self._indent :] + line.lstrip(" \t")
         highlighter = self.leaf.highlighter
         changed = highlighter.line_count - 1
         if self._begun is None and self._has_lines:
@@ -74,8 +77,7 @@ class _OpenFence:
         highlighter.append(line[len(self._begun or "") :])
         self._has_lines = True
         self._begun = None if is_whole else line
-        self.leaf.grown(changed, highlighter.line_count)
-        self.block.changed()
+        self.block.changed(self.leaf.grown(changed, highlighter.line_count))
 
 
 class MarkdownDocument:
@@ -98,7 +100,7 @@ class MarkdownDocument:
         self._tail_blocks: list[Block] = []
         self._parsed = 0  # how much of the tail they show; the rest is shown as it is
         self._fence: _OpenFence | None = None
-        self._env: dict[str, Any] = {}
+        self._references: dict[str, Any] = {}  # link definitions
         self._highlighters: dict[int, Highlighter] = {}
         self._ends: list[int] = []  # lines up to each finished block
         self._ends_key: tuple[int, int] = (0, 0)
@@ -176,20 +178,22 @@ class MarkdownDocument:
         pieces = self._build()
         lines = self._tail.split("\n")
         settled = 0
-        for piece, following in zip(pieces, [*pieces[1:], None], strict=True):
+        for piece, following in zip(pieces, [*pieces[1:], None], strict=False):
             if following is None:
                 settled += piece.is_closed
                 break
-            # A table is one only when the line under its head is complete.
-            if (
-                following.line + (following.kind == "table_open") >= len(lines) - 1
-                or _indent(lines[following.line]) > 3
-            ):
+            # A table is one only when the line under its head is complete, a formula when it has its end. An item that
+            # is indented far would be something else without the items before it.
+            if following.kind == "math_block" and not following.is_closed:
+                break
+            needed = following.line + (following.kind == "table_open")
+            if needed >= len(lines) - 1 or (following.kind == "item" and _indent(lines[needed]) > 3):
                 break
             settled += 1
         self._settle(pieces, settled, lines)
-        if pieces and pieces[-1].kind == "fence" and len(pieces) - settled == 1 and "\n" in self._tail:
-            self._open_fence(pieces[-1])
+        last = pieces[-1] if pieces and len(pieces) - settled == 1 else None
+        if last is not None and last.kind == "fence" and last.line < len(lines) - 1:
+            self._open_fence(last.block, lines[last.line :])
         elif len(self._tail) > _LONGEST_BLOCK:
             self._settle_all()
 
@@ -197,8 +201,19 @@ class MarkdownDocument:
         if self._group is not None:
             self._group.next_number = self._next_number
         builder = Builder(self._tail, self._highlighters, self._tail_line, self._group)
-        tokens = parse(self._tail, self._env)
+        tokens = self._parse(self._tail)
         return builder.pieces(tokens, before=self._before, after_blank=self._after_blank)
+
+    def _parse(self, source: str) -> list[Token]:
+        """Parse with the link definitions so far, and remember those of complete lines."""
+        env = {"references": dict(self._references)}
+        tokens = parse(source, env)
+        if len(env["references"]) > len(self._references):
+            if not source.endswith("\n") and not self._is_finished:
+                env = {"references": dict(self._references)}
+                parse(source[: source.rfind("\n") + 1], env)
+            self._references = env["references"]
+        return tokens
 
     def _settle(self, pieces: Sequence[Piece], count: int, lines: Sequence[str]) -> None:
         """The first pieces are finished; the tail begins after them."""
@@ -228,14 +243,14 @@ class MarkdownDocument:
         self._tail_line += self._tail.count("\n") + 1
         self._tail, self._tail_blocks, self._parsed, self._after_blank = "", [], 0, False
 
-    def _open_fence(self, piece: Piece) -> None:
-        opening, _, content = self._tail.partition("\n")
-        leaf = piece.block.leaves[-1]
+    def _open_fence(self, block: Block, lines: Sequence[str]) -> None:
+        opening, *content = lines
+        leaf = block.leaves[-1]
         assert isinstance(leaf, CodeLeaf)
         leaf.highlighter.replace("")
         leaf.grown(0, 1)
-        self._fence = _OpenFence(piece.block, leaf, opening)
-        self._tail, _ = self._fence.feed(content, is_end=False)
+        self._fence = _OpenFence(block, leaf, opening)
+        self._tail, _ = self._fence.feed("\n".join(content), is_end=False)
 
     def _close_fence(self) -> None:
         assert self._fence is not None
@@ -254,15 +269,15 @@ class MarkdownDocument:
             self._tail = ""
         if self._tail:
             self._settle_all()
-        if self._env.get("references") and not self._is_whole and len(self.source) <= _REPARSED:
-            pieces = Builder(self.source, {}).pieces(parse(self.source, self._env))
+        if self._references and not self._is_whole and len(self.source) <= _REPARSED:
+            pieces = Builder(self.source, {}).pieces(self._parse(self.source))
             self._blocks = [piece.block for piece in pieces]
             self._ends = []
         self._is_whole = True
 
     # -- lines -------------------------------------------------------------------------------------------------------
 
-    def _lines(self, width: int, theme: RenderTheme | None) -> _Lines:
+    def _lines(self, width: int, theme: RenderTheme | None) -> BlockLines:
         self.advance()
         blocks = [*self._blocks, *self._tail_blocks]
         if self._parsed < len(self._tail) and self._fence is None:
@@ -276,36 +291,7 @@ class MarkdownDocument:
             total += block.count(width)
             self._ends.append(total)
         tail = accumulate((block.count(width) for block in blocks[len(self._blocks) :]), initial=total)
-        return _Lines(blocks, [*self._ends, *list(tail)[1:]], width, theme)
-
-
-class _Lines(Sequence[RenderedLine]):
-    """The lines of some blocks, drawn when they are looked at."""
-
-    def __init__(self, blocks: Sequence[Block], ends: Sequence[int], width: int, theme: RenderTheme | None) -> None:
-        self._blocks = blocks
-        self._ends = ends
-        self._width = width
-        self._theme = theme
-
-    def __len__(self) -> int:
-        return self._ends[-1] if self._ends else 0
-
-    @overload
-    def __getitem__(self, index: int) -> RenderedLine: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[RenderedLine]: ...
-    def __getitem__(self, index: int | slice) -> RenderedLine | Sequence[RenderedLine]:
-        if isinstance(index, slice):
-            return [self[place] for place in range(*index.indices(len(self)))]
-        if index < 0:
-            index += len(self)
-        if not 0 <= index < len(self):
-            raise IndexError(index)
-        assert self._theme is not None
-        number = bisect_right(self._ends, index)
-        before = self._ends[number - 1] if number else 0
-        return self._blocks[number].line(index - before, self._width, self._theme)
+        return BlockLines(blocks, [*self._ends, *list(tail)[1:]], width, theme)
 
 
 def _indent(line: str) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from rich.cells import cell_len
 
-from oi_tui.rendering.highlight import Highlighter
+from oi_tui.rendering.highlight import MARGIN, Highlighter
 from oi_tui.rendering.lines import (
     PLAIN,
     RenderedLine,
@@ -42,6 +42,8 @@ class Prefix(NamedTuple):
 
     def aligned(self, width: int) -> Prefix:
         """The same with its outermost part, a number or the blanks under one, at this width."""
+        if not self.runs:
+            return self
         (outer, meaning), *inner = self.runs
         return Prefix(((f"{outer.strip():>{width - 1}} ", meaning), *inner), self.source)
 
@@ -120,10 +122,14 @@ class Leaf:
 
 
 class TextLeaf(Leaf):
-    """A paragraph or a heading: logical lines of runs, wrapped."""
+    """A paragraph or a heading: logical lines of runs, wrapped. `sources` is how they were written, where that differs
+    from what is drawn."""
 
-    def __init__(self, first: Prefix, rest: Prefix, lines: Sequence[Sequence[Run]]) -> None:
+    def __init__(
+        self, first: Prefix, rest: Prefix, lines: Sequence[Sequence[Run]], sources: Sequence[str] | None = None
+    ) -> None:
         super().__init__(first, rest)
+        self._sources = sources
         self._lines = [(line, "".join(text for text, _ in line)) for line in lines]
         self._cuts: list[tuple[int, Wrapped, str | None]] = []
 
@@ -139,12 +145,19 @@ class TextLeaf(Leaf):
 
     def _row(self, index: int) -> Row:
         number, cut, joint = self._cuts[index]
-        [runs] = slice_runs(self._lines[number][0], [cut])
-        return Row(runs, joint)
+        line, text = self._lines[number]
+        [runs] = slice_runs(line, [cut])
+        is_whole = self._sources is not None and joint is None and cut.start == 0
+        source = self._sources[number] if self._sources is not None and is_whole else None
+        return Row(runs, joint, source if source != text else None)
 
 
 class BlankLeaf(Leaf):
-    """An empty line between others."""
+    """An empty line between others, within these bars."""
+
+    def __init__(self, bars: Prefix = NO_PREFIX) -> None:
+        bars = bars if bars.text.strip() else NO_PREFIX
+        super().__init__(bars, bars)
 
     def _lay_out(self, first: int, width: int) -> None:
         pass
@@ -206,11 +219,14 @@ class CodeLeaf(Leaf):
         self._ends: list[int] = []
         self._room = 0
 
-    def grown(self, from_line: int, line_count: int) -> None:
-        """Lines from this one on have changed."""
+    def grown(self, from_line: int, line_count: int) -> int:
+        """Lines from this one on have changed. Returns the first drawn line that may look different."""
         self.line_count = line_count
+        recoloured = max(0, from_line - MARGIN)
+        first = self._ends[recoloured - 1] if 0 < recoloured <= len(self._ends) else 0
         del self._ends[from_line:]
         self._width = 0
+        return first
 
     def _lay_out(self, first: int, width: int) -> None:
         if width != self._room:
@@ -305,9 +321,39 @@ class Block:
         return line
 
     def changed(self, from_line: int = 0) -> None:
-        """A leaf has grown: forget drawn lines from this one on."""
+        """The last leaf has grown: forget its drawn lines from this one on."""
         self._laid_out = None
+        from_line += self._ends[-2] if len(self._ends) > 1 else 0
         self._drawn = {index: line for index, line in self._drawn.items() if index < from_line}
+
+
+class BlockLines(Sequence[RenderedLine]):
+    """The lines of some blocks, drawn when they are looked at."""
+
+    def __init__(self, blocks: Sequence[Block], ends: Sequence[int], width: int, theme: RenderTheme | None) -> None:
+        self._blocks = blocks
+        self._ends = ends
+        self._width = width
+        self._theme = theme
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    @overload
+    def __getitem__(self, index: int) -> RenderedLine: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[RenderedLine]: ...
+    def __getitem__(self, index: int | slice) -> RenderedLine | Sequence[RenderedLine]:
+        if isinstance(index, slice):
+            return [self[place] for place in range(*index.indices(len(self)))]
+        if index < 0:
+            index += len(self)
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        assert self._theme is not None
+        number = bisect_right(self._ends, index)
+        before = self._ends[number - 1] if number else 0
+        return self._blocks[number].line(index - before, self._width, self._theme)
 
 
 def plain_block(text: str) -> Block:

@@ -41,7 +41,7 @@ class Piece:
     block: Block
     kind: str
     is_closed: bool = False
-    """True for a fence that has its end: nothing can be added to it."""
+    """True for a fence or a formula that has its end: nothing can be added to it."""
     group: ListGroup | None = None
     """The list that an item belongs to."""
     next_number: int = 0
@@ -91,9 +91,9 @@ class Builder:
             if opener.type in ("bullet_list_open", "ordered_list_open"):
                 pieces += self._items(group, gap=gap, is_first=not pieces)
             else:
-                leaves: list[Leaf] = [BlankLeaf(NO_PREFIX, NO_PREFIX)] if gap else []
+                leaves: list[Leaf] = [BlankLeaf()] if gap else []
                 leaves += self._leaves(group, _Place())
-                closed = opener.type == "fence" and self._is_closed(opener)
+                closed = opener.type in ("fence", "math_block") and self._is_closed(opener)
                 pieces.append(Piece(line, end, Block(leaves), opener.type, closed))
             before = opener.type
         return pieces
@@ -111,7 +111,7 @@ class Builder:
             self._group = ListGroup(kind, int(opener.attrGet("start") or 1) if is_ordered else 0)
         for item in _groups(group[1:-1]):
             line, end = item[0].map or (0, 0)
-            leaves: list[Leaf] = [BlankLeaf(Prefix((("", PLAIN),)), Prefix((("", PLAIN),)))] if gap else []
+            leaves: list[Leaf] = [BlankLeaf()] if gap else []
             place = _Place()
             self._mark(place, item, self._group if is_ordered else None)
             leaves += self._leaves(item[1:-1], place) or [TextLeaf(*place.take(), [[]])]
@@ -150,7 +150,7 @@ class Builder:
         before: Token | None = None
         for group in _groups(tokens):
             if before is not None and self._is_blank((group[0].map or [0, 0])[0] - 1):
-                leaves.append(BlankLeaf(place.rest, place.rest))
+                leaves.append(BlankLeaf(place.rest))
             leaves += self._block(group, place)
             before = group[0]
         return leaves
@@ -195,7 +195,7 @@ class Builder:
         for index, item in enumerate(items):
             inner = _Place(place.first, place.rest, place.depth)
             if index and self._is_blank((items[index - 1][0].map or [0, 0])[1] - 1):
-                leaves.append(BlankLeaf(place.rest, place.rest))
+                leaves.append(BlankLeaf(place.rest))
             self._mark(inner, item, numbers)
             leaves += self._leaves(item[1:-1], inner) or [TextLeaf(*inner.take(), [[]])]
             place.first = place.rest
@@ -236,7 +236,12 @@ class Builder:
 
     def _is_closed(self, token: Token) -> bool:
         start, end = token.map or (0, 0)
-        if end - start < 2 or end >= len(self._lines):
+        if end >= len(self._lines):
+            return False
+        if token.type == "math_block":
+            text = token.content.strip().rstrip(".,; \t")
+            return len(text) > 3 and text.endswith("$$" if text.startswith("$$") else "\\]")
+        if end - start < 2:
             return False
         found = _CLOSING_FENCE.fullmatch(self._lines[end - 1])
         return found is not None and found[1].startswith(token.markup)

@@ -44,7 +44,7 @@ def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
                 return False  # text follows: a formula within a sentence
             line += 1
             break
-        if line > start and state.sCount[line] < state.blkIndent:
+        if line > start and state.sCount[line] < min(state.blkIndent, state.sCount[start]):
             return False
         line += 1
     else:

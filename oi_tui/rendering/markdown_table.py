@@ -58,7 +58,8 @@ def lay_out(table: Table, width: int) -> list[TableLine]:
                 cut = cuts[index] if index < len(cuts) else Wrapped(0, 0)
                 runs += _pad(cell, texts[number][column], cut, widths[column], table.alignments[column], right[column])
                 runs.append((" " * GAP, ()))
-            runs.pop()
+            while runs and not runs[-1][0].strip(" "):
+                runs.pop()
             lines.append(TableLine(runs, number, index == height - 1))
         if number == 0:
             lines.append(TableLine([("─" * (sum(widths) + GAP * (columns - 1)), ("rail",))], None, True))

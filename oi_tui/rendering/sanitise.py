@@ -83,7 +83,7 @@ _MORE_STRING = re.compile(rf"{_STRING_CHAR}*+")
 
 _SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 _LINE_BREAKS = re.compile(r"\r\n|[\n\r\u2028\u2029]")
-_BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_BIDI = re.compile("[\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _LINE_PIECE = 4096
 
 
@@ -194,7 +194,8 @@ def sanitise_line(text: str, limit: int) -> str:
 
 
 def show_bidi(text: str) -> str:
-    """The text with its bidirectional controls drawn as `⟨U+202E⟩`: a terminal that obeys them moves our words."""
+    """The text with its bidirectional controls drawn as `⟨U+202E⟩`: a terminal that obeys them moves our words. So are
+    the line separators of Unicode, which some take for a line end."""
     if text.isascii():
         return text
     return _BIDI.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)

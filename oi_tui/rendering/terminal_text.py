@@ -52,7 +52,8 @@ class _Cells:
     def write(self, column: int, text: str, state: Sgr) -> int:
         """Overwrite from `column` on; returns the column after the text."""
         if "\t" in text:
-            text = _expand(text, column)
+            missing = max(0, column - len(self.characters))
+            text = _expand(text, cell_len("".join(self.characters[:column])) + missing)
         if (missing := column - len(self.characters)) > 0:
             self.characters += " " * missing
             self.states += [DEFAULT] * missing

@@ -97,6 +97,7 @@ def test_colours_stay_with_their_characters() -> None:
 def test_tabs_go_to_multiples_of_eight() -> None:
     assert printed("a\tb\n\x1b[1ma\x1b[0m\tb\n漢\tb\n") == ["a       b", "a       b", "漢      b"]
     assert printed("x\ra\tb") == ["a       b"]
+    assert printed("x\r漢", "\tb") == printed("漢\tb")
 
 
 def test_only_the_newest_lines_are_kept_and_all_are_counted() -> None:
