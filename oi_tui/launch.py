@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from oi_tui.engine import profiles, trust
 from oi_tui.engine.errors import SettingsError
@@ -27,6 +26,9 @@ from oi_tui.flags import CommandLine, UsageError, all_flags, say
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+
+AskTrust = Callable[[profiles.ProfileFile, str, tuple[str, ...]], bool]
+"""Asked with a file, its SHA-256 and what it wants; answers whether the user trusts it."""
 
 KEY_ON_COMMAND_LINE = (
     "A key on the command line can be read by every user of this machine. Better: export OI_TUI_API_KEY, "
@@ -58,11 +60,11 @@ def launch(line: CommandLine) -> int:
     return _start(line, settings)
 
 
-def gather(line: CommandLine, environ: Mapping[str, str], *, ask: Any = None) -> Settings:
+def gather(line: CommandLine, environ: Mapping[str, str], *, ask: AskTrust | None = None) -> Settings:
     """The settings of this run: command line, environment, profile, default, in this order.
 
-    `ask(profile file, digest, settings it wants)` decides about files not trusted yet; without it they are not.
-    Raises `UsageError` for a bad value of a flag, `SettingsError` for the rest.
+    `ask` decides about files not trusted yet; without it they are not. Raises `UsageError` for a bad value of a flag,
+    `SettingsError` for the rest.
     """
     command_line = _command_line_layer(line)
     environment, notes = from_environment(environ)
@@ -102,10 +104,10 @@ def _command_line_layer(line: CommandLine) -> Layer:
     return Layer("command line", values)
 
 
-def _read_profile(file: profiles.ProfileFile, ask: Any) -> profiles.Profile:
+def _read_profile(file: profiles.ProfileFile, ask: AskTrust | None) -> profiles.Profile:
     try:
         profile = profiles.read(file)
-        wanted: tuple[str, ...] = tuple(profile.withheld)
+        wanted = tuple(f"set {name}" for name in profile.withheld)
     except profiles.NotTrusted:
         if ask is None:
             raise
@@ -123,7 +125,7 @@ def _ask_trust(file: profiles.ProfileFile, digest: str, wanted: tuple[str, ...])
     from oi_tui.rendering.sanitise import sanitise
 
     print(
-        f"The profile {sanitise(str(file.path))} is not in your profile folder and wants to: {', '.join(wanted)}.\n"
+        f"You have not trusted the profile {sanitise(str(file.path))} yet. It wants to: {', '.join(wanted)}.\n"
         f"SHA-256 {digest}",
         file=sys.stderr,
     )

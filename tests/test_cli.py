@@ -224,7 +224,7 @@ def test_what_a_strangers_profile_may_not_do_is_asked_or_left_out(tmp_path: Path
     assert settings_of("--profile", str(path), ask=refuse).auto_run is False
     assert settings_of("--profile", str(path), ask=lambda *_: True).auto_run is True
     assert settings_of("--profile", str(path)).auto_run is True  # it is remembered
-    assert asked[0][1] == ("auto_run",)
+    assert asked[0][1] == ("set auto_run",)
     assert len(asked[0][0]) == 64
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import sys
@@ -401,3 +402,30 @@ def test_a_dumb_terminal_gets_the_line_prompt() -> None:
         terminal.expect(PROMPT)
         terminal.type("\x04")
         assert terminal.wait() == 0
+
+
+@pytest.mark.kernel
+def test_ctrl_c_ends_a_task_with_130() -> None:
+    with PseudoTerminal([sys.executable, "-m", "oi_tui", "--demo", "-y", "-p", "run a long loop"]) as terminal:
+        terminal.expect(r"step  1 of 40")
+        terminal.type("\x03")
+        assert terminal.wait() == 130
+        assert "Stopped." in terminal.text
+        assert terminal.is_cooked()
+
+
+@pytest.mark.parametrize(("answer", "model"), [("y", "from-python"), ("", None), ("n", None)])
+def test_a_python_profile_asks_to_be_trusted_before_it_runs(tmp_path: Path, answer: str, model: str | None) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("interpreter.llm.model = 'from-python'\nprint('ran')\n")
+    with PseudoTerminal([sys.executable, "-m", "oi_tui", "--profile", str(path), "--plain"]) as terminal:
+        asked = terminal.expect(r"Trust this file as it is now\? \[y/N\] \Z")
+        assert str(path) in asked
+        assert "SHA-256 " + hashlib.sha256(path.read_bytes()).hexdigest() in asked
+        assert "ran" not in asked.replace("Trust", "")
+        terminal.line(answer)
+        if model:
+            assert f"Model: {model}." in terminal.expect(PROMPT)
+            terminal.type("\x04")
+        assert terminal.wait() == (0 if model else 2)
+        assert ("ran" in terminal.text.splitlines()) == bool(model)
