@@ -25,6 +25,8 @@ COLUMN = 104
 """The widest the column of blocks gets: about a hundred columns of text and their frame."""
 ROOMY_HEIGHT = 28
 """Rows of a terminal from which on there is an empty line between all blocks."""
+EXACT_SCREENS = 8
+"""How far scrolling by lines is exact, in viewports."""
 KEPT_SCREENS = 4
 """Blocks further away than this many viewports give back the memory of their drawn form."""
 
@@ -320,8 +322,17 @@ class Canvas(ScrollView, can_focus=False):
         self.settle()
 
     def scroll_lines(self, lines: int) -> None:
-        """Scroll by lines, negative is up."""
+        """Scroll by lines, negative is up. Exact over a few screens, whatever was only estimated before."""
+        if self.blocks and self.rows:
+            reach = min(abs(lines), self.rows * EXACT_SCREENS) + self.rows * 2
+            index = min(self._anchor[0], len(self.blocks) - 1)
+            self._measure_from(index, 1 if lines > 0 else -1, reach)
+            self.settle()
         self.scroll_to(y=round(self.scroll_y) + lines, animate=False)
+
+    def scroll_to_top(self) -> None:
+        """To the first line."""
+        self.scroll_to(y=0, animate=False)
 
     def put_at_top(self, block: Block, line: int = 0) -> None:
         """Scroll until this line of the block is the first one in view."""

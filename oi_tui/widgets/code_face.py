@@ -23,6 +23,8 @@ LONGEST_WHOLE = 20
 """Lines of code, and of output, that are shown whole when the run is over."""
 _WINDOW = 16
 """Lines of long code shown around the line that runs or failed."""
+_WIDE_TITLE = 64
+"""Cells from which on the title has room for whole sentences."""
 _HEAD, _TAIL = 12, 4
 """Lines of long code shown otherwise."""
 
@@ -88,7 +90,8 @@ class CodeFace:
             right.append(("yours", theme.quiet))
         elif block.is_edited:
             added, removed = block.edit_counts
-            right.append((f"edited by you +{added} −{removed}", theme.accent))
+            words = "edited by you" if self.width >= _WIDE_TITLE else "edited"
+            right.append((f"{words} +{added} −{removed}", theme.accent))
         return edge(self.width, "╭╮", left, right, self._rail)
 
     def _closing(self) -> Sequence[Part]:

@@ -25,24 +25,21 @@ def inner_width(width: int) -> int:
 
 def edge(width: int, ends: str, left: Sequence[Part], right: Sequence[Part], rail: Style) -> Line:
     """ "╭ left ─ left ───── right ╮": `ends` are the two corners. What does not fit is left out, from the right."""
-    room = width - 4
-    shown_left, used = _fit(left, room)
-    shown_right, used_right = _fit(right, room - used - 3) if right else ([], 0)
-    segments = [Segment(f"{ends[0]} " if shown_left else ends[0], rail)]
-    for index, (text, style) in enumerate(shown_left):
-        if index:
-            segments.append(Segment(" ─ ", rail))
-        segments.append(Segment(text, style))
-    left_cells = sum(cell_len(segment.text) for segment in segments)
-    right_cells = used_right + 2 if shown_right else 1
-    fill = max(0, width - left_cells - right_cells - (1 if shown_left else 0) - (1 if shown_right else 0))
-    segments.append(Segment((" " if shown_left else "") + "─" * fill + (" " if shown_right else ""), rail))
-    for index, (text, style) in enumerate(shown_right):
-        if index:
-            segments.append(Segment(" ─ ", rail))
-        segments.append(Segment(text, style))
-    segments.append(Segment(f" {ends[1]}" if shown_right else ends[1], rail))
-    return Line(Strip(segments, width))
+    shown_left, used_left = _fit(left, width - 5)
+    shown_right, used_right = _fit(right, width - used_left - 7) if width - used_left > 16 else ([], 0)
+    segments = [Segment(ends[0], rail), *_between(shown_left, rail)]
+    right_segments = [*_between(shown_right, rail), Segment(ends[1], rail)]
+    used = sum(cell_len(segment.text) for segment in (*segments, *right_segments))
+    fill = Segment("─" * max(0, width - used), rail)
+    return Line(Strip([*segments, fill, *right_segments]).adjust_cell_length(width))
+
+
+def _between(parts: Sequence[Part], rail: Style) -> list[Segment]:
+    """ " part ─ part ", nothing without parts."""
+    segments: list[Segment] = []
+    for index, (text, style) in enumerate(parts):
+        segments += [Segment(" ─ " if index else " ", rail), Segment(text, style)]
+    return [*segments, Segment(" ", rail)] if segments else []
 
 
 def framed(content: Iterable[Segment], width: int, rail: Style, *, background: Style | None = None) -> Strip:

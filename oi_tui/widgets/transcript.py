@@ -483,7 +483,7 @@ class Transcript(Widget, can_focus=True):
         self.canvas.scroll_lines(direction * max(1, self.canvas.rows - 2))
 
     def action_top(self) -> None:
-        self.canvas.scroll_lines(-self.canvas.virtual_size.height)
+        self.canvas.scroll_to_top()
 
     def action_follow(self) -> None:
         """Go to the newest line and stay there."""
