@@ -131,7 +131,7 @@ def test_the_task_is_p_or_bare_words_and_may_look_like_a_flag_after_two_dashes()
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--modle", "x"], "unknown flag --modle; did you mean --model?"),
+        (["--modal", "x"], "unknown flag --modal; did you mean --model?"),
         (["--auto-rum"], "unknown flag --auto-rum; did you mean --auto_run?"),
         (["--no_lop"], "unknown flag --no_lop; did you mean --no_loop?"),
         (["-zz"], "unknown flag -zz"),
@@ -151,9 +151,9 @@ def test_a_wrong_flag_is_named_with_the_nearest_one(arguments: list[str], said: 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--safe_mode", "aks"], "Did you mean ask?"),
+        (["--safe_mode", "asc"], "Did you mean ask?"),
         (["--max_output", "lots"], "max_output should be a whole number, not 'lots'."),
-        (["--modle", "x"], "did you mean --model?"),
+        (["--modal", "x"], "did you mean --model?"),
         (["--cwd", "/nowhere/at/all"], "--cwd /nowhere/at/all: No such file or directory"),
         (["-p", " "], "the task is empty"),
         (["-p", "a", "b"], "the task is given twice"),
@@ -243,7 +243,7 @@ def test_a_python_profile_is_refused_until_it_is_trusted_by_the_flag(tmp_path: P
 
 
 def test_settings_are_printed_with_their_origins_and_without_keys() -> None:
-    ran = oi_tui("--settings", "--model", "m", env={**os.environ, "OI_TUI_API_KEY": "sk-secret", "OI_TUI_MODLE": "x"})
+    ran = oi_tui("--settings", "--model", "m", env={**os.environ, "OI_TUI_API_KEY": "sk-secret", "OI_TUI_MODAL": "x"})
     assert ran.returncode == 0
     rows = [line.split(None, 1) for line in ran.stdout.splitlines()]
     assert [row[0] for row in rows] == list(schema())

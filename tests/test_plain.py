@@ -24,7 +24,8 @@ from oi_tui.engine.settings import ModelSettings, Settings
 from oi_tui.launch import Task
 from oi_tui.plain import run_plain
 from oi_tui.plain_files import FileShelf
-from oi_tui.plain_output import JsonPrinter, LinePrinter, RailedText
+from oi_tui.plain_lines import RailedText
+from oi_tui.plain_output import JsonPrinter, LinePrinter
 from tests.fakes import Ask, Code, FakeSession, output
 
 

@@ -108,11 +108,11 @@ def test_nested_and_flat_names_are_read_and_known_needless_ones_pass_without_a_w
 
 
 def test_unknown_keys_are_named_with_their_line_and_the_nearest_known_one(tmp_path: Path) -> None:
-    profile = read_text(tmp_path, "# hello\nauto_rum: true\nllm:\n  modle: x\nblah: 1\nstart_script: |\n  import os\n")
+    profile = read_text(tmp_path, "# hello\nauto_rum: true\nllm:\n  modal: x\nblah: 1\nstart_script: |\n  import os\n")
     path = profile.file.path
     assert profile.notes[:3] == [
         f"Profile {path}, line 2: unknown key auto_rum; did you mean auto_run?",
-        f"Profile {path}, line 4: unknown key llm.modle; did you mean llm.model?",
+        f"Profile {path}, line 4: unknown key llm.modal; did you mean llm.model?",
         f"Profile {path}, line 5: unknown key blah, ignored.",
     ]
     assert "start_script is not run" in profile.notes[3]

@@ -78,7 +78,7 @@ def test_values_are_read_as_people_write_them(name: str, written: object, value:
         ("llm.temperature", "hot", "temperature should be a number, not 'hot'."),
         ("llm.temperature", "nan", "temperature should be a number, not 'nan'."),
         ("llm.max_budget", -1, "max_budget cannot be less than 0, and it is -1."),
-        ("safe_mode", "aks", "safe_mode should be one of off, ask, auto, not 'aks'."),
+        ("safe_mode", "asc", "safe_mode should be one of off, ask, auto, not 'asc'."),
         ("llm.model", ["a"], "model should be text, not a list."),
         ("languages", {"python": True}, "languages should be a list of names, not a mapping."),
         ("languages", [["a"]], "languages should be a list of names, not a list."),
@@ -126,8 +126,8 @@ def test_open_interpreters_names_mean_the_same() -> None:
     assert canonical("model") == "llm.model"
     assert canonical("llm_supports_functions") == "llm.supports_functions"
     assert canonical("computer.languages") == "languages"
-    assert canonical("modle") is None
-    assert nearest_setting("llm.modle") == "llm.model"
+    assert canonical("modal") is None
+    assert nearest_setting("llm.modal") == "llm.model"
     assert nearest_setting("autorun") == "auto_run"
     assert nearest_setting("zzzzzz") is None
 

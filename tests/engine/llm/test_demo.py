@@ -12,7 +12,8 @@ import pytest
 from oi_tui.engine.history import CodeFate
 from oi_tui.engine.llm.base import ChatModel, ModelRequest
 from oi_tui.engine.llm.demo import DemoModel
-from oi_tui.engine.llm.demo_scenes import ABILITIES, LABEL, expression_in
+from oi_tui.engine.llm.demo_arithmetic import expression_in
+from oi_tui.engine.llm.demo_scenes import ABILITIES, LABEL
 from oi_tui.engine.llm.openai_messages import to_openai
 from oi_tui.engine.llm.tool_calls import execute_tool
 from oi_tui.engine.lmc import Message
