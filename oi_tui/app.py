@@ -1,7 +1,7 @@
 """The full-screen application: screens and one session, put together. Thin, and stays thin.
 
-The first frame needs the conversation's screen and nothing else. After it: the session (in a thread, because of its
-imports), the model's worker and a warm kernel, the check of the user's keys.
+The first frame is a prompt. After it, in this order: the conversation's screen and the session (imported in a thread),
+the model's worker and a warm kernel.
 
 What the app asks of `ChatScreen`: `attach(session)` once there is one; `what_runs`, words for what would be ended by
 quitting, or "" ; `composer` and `transcript`. `TurnStarted`, `TurnEnded`, `ApprovalRequested` and `InputRequested`
@@ -16,23 +16,19 @@ import importlib
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from textual import events, on, work
+from textual import events, work
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 
 from oi_tui import keymap, leaving
 from oi_tui._version import __version__
 from oi_tui.engine.private_files import data_folder
 from oi_tui.engine.settings import Settings
-from oi_tui.inspector import Inspector
-from oi_tui.messages import ApprovalRequested, InputRequested, TurnEnd, TurnEnded, TurnStarted
 from oi_tui.prompt_history import PromptHistory
 from oi_tui.reconfigure import use_model, use_settings
-from oi_tui.screens.chat import ChatScreen
+from oi_tui.screens.opening import OpeningScreen
 from oi_tui.styles import STYLES
-from oi_tui.widgets.side_panel import SidePanel
 from oi_tui.widgets.top_bar import TopBar
 from oi_tui.window import Window
 
@@ -40,14 +36,21 @@ if TYPE_CHECKING:
     from textual.driver import Driver
 
     from oi_tui.engine.session import Session
+    from oi_tui.inspector import Inspector
+    from oi_tui.messages import TurnEnded
+    from oi_tui.screens.chat import ChatScreen
     from oi_tui.screens.welcome import Choice
+    from oi_tui.widgets.side_panel import SidePanel
 
 
 class OiApp(Window):
     """One window, one conversation at a time."""
 
     TITLE = "oi-tui"
-    CSS_PATH: ClassVar = [STYLES / name for name in ("app.tcss", "chat.tcss", "dialogues.tcss")]
+    CSS_PATH: ClassVar = [STYLES / name for name in ("app.tcss", "chat.tcss")]
+
+    MODES: ClassVar = {"opening": OpeningScreen}
+    DEFAULT_MODE = "opening"
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f1", "help", "help", show=False, tooltip="Help.", id="app.help", priority=True),
@@ -66,6 +69,9 @@ class OiApp(Window):
         super().__init__(settings.theme, driver_class=driver_class)
         self._settings = settings
         self.session: Session | None = None
+        self._chat: ChatScreen | None = None
+        self.opened = asyncio.Event()
+        """The conversation's screen is there."""
         self._make_session = make_session
         self._session_opened = asyncio.Event()
         self.inspector: Inspector | None = None
@@ -77,50 +83,71 @@ class OiApp(Window):
 
     @property
     def chat(self) -> ChatScreen:
-        """The conversation's screen, whatever lies above it."""
-        screen = self.screen_stack[0]
-        assert isinstance(screen, ChatScreen)
-        return screen
+        """The conversation's screen, whatever lies above it. Raises `RuntimeError` before it is loaded."""
+        if self._chat is None:
+            raise RuntimeError("the conversation is not open yet")
+        return self._chat
 
     @property
     def what_runs(self) -> str:
-        return self.chat.what_runs
+        return self._chat.what_runs if self._chat is not None else ""
 
     # -- start and end -----------------------------------------------------------------------------------------------
 
-    def get_default_screen(self) -> Screen[Any]:
-        return ChatScreen()
-
     def on_mount(self) -> None:
-        self.call_after_refresh(self._after_first_frame)
-
-    def _after_first_frame(self) -> None:
-        self._begin_conversation()
-        if self._settings.conversation_history:
-            self.chat.composer.history = PromptHistory(data_folder() / "prompt_history.jsonl")
-        self._open_session()
-        if not self._settings.llm.model:
-            self.action_choose_model()
-        for note in (*self._settings.notes, *self.key_problems()):
-            self.notify(note, severity="warning", markup=False, timeout=12)
-
-    def _begin_conversation(self) -> None:
-        self.chat.query_one(TopBar).heading = ""
-        self.notifier.set_title("")
-        self.inspector = Inspector(self.chat, self.chat.transcript.canvas)
-        self._update_panel()
+        self.call_after_refresh(self._open)
 
     @work(exclusive=True, group="session", exit_on_error=False)
-    async def _open_session(self) -> None:
+    async def _open(self) -> None:
+        chat = await asyncio.to_thread(importlib.import_module, "oi_tui.screens.chat")
+        self.call_later(self._show_conversation, chat.ChatScreen())
         magic = await asyncio.to_thread(importlib.import_module, "oi_tui.engine.magic")
-        self.chat.composer.commands = [(name, command.summary) for name, command in magic.COMMANDS.items()]
         if self._make_session is None:
             module = await asyncio.to_thread(importlib.import_module, "oi_tui.engine.session")
             self._make_session = module.Session
+        await self.opened.wait()
+        self.chat.composer.commands = [(name, command.summary) for name, command in magic.COMMANDS.items()]
         self.session = self._make_session(self._settings)
         self.chat.attach(self.session)
         self._session_opened.set()
         await self.session.prewarm()
+
+    async def _show_conversation(self, chat: ChatScreen) -> None:
+        """Put the conversation in place of the first frame. Keys pressed meanwhile wait for this to end."""
+        opening = self.screen
+        if not isinstance(opening, OpeningScreen):  # something lies above it: a terminal too small, the help
+            self.set_timer(0.1, lambda: self.call_later(self._show_conversation, chat))
+            return
+        with self.batch_update():
+            self.add_mode("conversation", lambda: chat)
+            await self.switch_mode("conversation")
+            await self.remove_mode("opening")
+            while not chat.query("Transcript Canvas"):  # what lies deeper is mounted later
+                await asyncio.sleep(0.001)
+                if self._exit:
+                    return
+            chat.composer.adopt(opening.composer)
+            chat.composer.focus()
+        self._chat = chat
+        if self._settings.conversation_history:
+            history = PromptHistory(data_folder() / "prompt_history.jsonl")
+            for text in chat.composer.queued:
+                history.add(text)
+            chat.composer.history = history
+        self._begin_conversation()
+        if not self._settings.llm.model:
+            self.action_choose_model()
+        for note in (*self._settings.notes, *self.key_problems()):
+            self.notify(note, severity="warning", markup=False, timeout=12)
+        self.opened.set()
+
+    def _begin_conversation(self) -> None:
+        from oi_tui.inspector import Inspector
+
+        self.chat.query_one(TopBar).heading = ""
+        self.notifier.set_title("")
+        self.inspector = Inspector(self.chat, self.chat.transcript.canvas)
+        self._update_panel()
 
     @work(exclusive=True, group="session", exit_on_error=False)
     async def action_new(self) -> None:
@@ -141,8 +168,7 @@ class OiApp(Window):
 
     # -- what a turn tells -------------------------------------------------------------------------------------------
 
-    @on(TurnStarted)
-    def _turn_started(self) -> None:
+    def on_turn_started(self) -> None:
         """The first request names the conversation, and the window."""
         bar = self.chat.query_one(TopBar)
         if not bar.heading and self.session is not None:
@@ -150,15 +176,15 @@ class OiApp(Window):
             bar.heading = next(requests, "").strip()[:200].partition("\n")[0]
             self.notifier.set_title(bar.heading)
 
-    @on(ApprovalRequested)
-    @on(InputRequested)
-    def _waits(self) -> None:
+    def on_approval_requested(self) -> None:
         self.notifier.notify("waits for you")
 
-    @on(TurnEnded)
-    def _turn_ended(self, event: TurnEnded) -> None:
+    def on_input_requested(self) -> None:
+        self.notifier.notify("waits for you")
+
+    def on_turn_ended(self, event: TurnEnded) -> None:
         self._update_panel()
-        self.notifier.notify("failed" if event.reason is TurnEnd.FAILED else "done")
+        self.notifier.notify("failed" if event.reason == "failed" else "done")
 
     # -- model and settings ------------------------------------------------------------------------------------------
 
@@ -217,7 +243,7 @@ class OiApp(Window):
         text = getattr(self.screen.focused, "selected_text", "") or self.screen.get_selected_text()
         if text:
             self.copy_to_clipboard(text)
-        elif self.screen is self.chat and self.chat.transcript.cursor is not None:
+        elif self.screen is self._chat and self.chat.transcript.cursor is not None:
             self.chat.transcript.action_copy()
         else:
             self.notify("Nothing is selected.", timeout=2, markup=False)
@@ -239,13 +265,11 @@ class OiApp(Window):
     def on_resize(self, event: events.Resize) -> None:
         self._update_panel()
 
-    @on(SidePanel.RowChosen)
-    def _row_chosen(self, event: SidePanel.RowChosen) -> None:
+    def on_side_panel_row_chosen(self, event: SidePanel.RowChosen) -> None:
         if self.inspector is not None and (block := self.inspector.block(event.key)) is not None:
             self.chat.transcript.point_at(block)
 
-    @on(SidePanel.Left)
-    def _panel_left(self) -> None:
+    def on_side_panel_left(self) -> None:
         self.chat.composer.focus()
 
 

@@ -20,7 +20,7 @@ from oi_tui import keymap, leaving
 from oi_tui.commands import AppCommands
 from oi_tui.notifications import Notifier
 from oi_tui.screens.too_small import TooSmall, is_too_small
-from oi_tui.styles import themes
+from oi_tui.styles import STYLES, themes
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -59,7 +59,7 @@ class Window(App[None]):
         self._quit_asked_at = -1e9
         for our_theme in themes.OUR_THEMES:
             self.register_theme(our_theme)
-        self.theme = theme if theme in self.available_themes else themes.theme_for_terminal()
+        self._begin_with_theme(theme if theme in self.available_themes else themes.theme_for_terminal())
         self._saved_theme = self.theme
         if (path := keymap.keymap_path()).exists():
             self.keys = keymap.read_keymap(path)
@@ -70,6 +70,15 @@ class Window(App[None]):
         self.app_resume_signal.subscribe(self, lambda _app: self.refresh(layout=True))
 
     # -- looks -------------------------------------------------------------------------------------------------------
+
+    def _begin_with_theme(self, name: str | None) -> None:
+        """Set the first theme. Assigning it would make the stylesheets be read a second time before the first frame."""
+        self.set_reactive(App.theme, name)
+        is_dark = self.current_theme.dark
+        for name, is_set in ((f"-theme-{self.theme}", True), ("-dark-mode", is_dark), ("-light-mode", not is_dark)):
+            self.set_class(is_set, name, update=False)
+        self._refresh_truecolor_filter(self.ansi_theme)
+        self.stylesheet.set_variables(self.get_css_variables())
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return themes.tokens_for(self.current_theme)
@@ -187,6 +196,9 @@ class Window(App[None]):
 
     def _handle_exception(self, error: Exception) -> None:
         # Textual prints a traceback with the values of variables over the restored terminal: neither is for the user.
+        if self._exit and not self.is_headless:
+            leaving.log_error(error)  # torn down in the middle of something; why it ends is known already
+            return
         if self.failure is None:
             self.failure = error
             self.on_leaving(1)
@@ -199,6 +211,8 @@ class Window(App[None]):
 
 class Palette(CommandPalette):
     """The palette of Textual without its magnifying glass, which some terminals draw two cells wide and some one."""
+
+    CSS_PATH = STYLES / "palette.tcss"
 
     def on_mount(self) -> None:
         self.query_one(SearchIcon).icon = "❯"

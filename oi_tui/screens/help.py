@@ -14,6 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Label, Static
 
 from oi_tui.keymap import PLACES, KeyEntry, display
+from oi_tui.styles import STYLES
 
 ABOUT = """\
 You say what you want; the model writes code; you read it, change it, run it, and see what it does. \
@@ -39,6 +40,7 @@ r runs again. ^F finds a word. ^Y copies the selection, or the block.
 class KeySheet(ModalScreen[None]):
     """Every key, by the place where it acts."""
 
+    CSS_PATH = STYLES / "dialogues.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,question_mark,q,f1,enter", "dismiss", "close", show=False),
         Binding("up,k", "scroll(-1)", show=False),
@@ -80,6 +82,7 @@ def _table(entries: Sequence[KeyEntry]) -> Content:
 class HelpScreen(ModalScreen[None]):
     """What the program is and how one works with it."""
 
+    CSS_PATH = STYLES / "dialogues.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,f1,enter", "dismiss", "close", show=False),
         Binding("question_mark", "keys", "keys", show=False),

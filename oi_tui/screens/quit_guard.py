@@ -10,10 +10,13 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Label
 
+from oi_tui.styles import STYLES
+
 
 class QuitGuard(ModalScreen[bool]):
     """ "Python is running. Quit and end it?" True means quit."""
 
+    CSS_PATH = STYLES / "dialogues.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y,ctrl+q", "answer(True)", "quit", id="quit.yes"),
         Binding("n,escape", "answer(False)", "stay", id="quit.no"),

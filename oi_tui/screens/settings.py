@@ -20,6 +20,7 @@ from oi_tui.engine.profile_saving import save_default
 from oi_tui.engine.settings import Settings
 from oi_tui.engine.settings_sources import checked, explain, schema, value_of, with_values
 from oi_tui.rendering.sanitise import sanitise_line
+from oi_tui.styles import STYLES
 
 _ELSEWHERE = {
     "llm.api_key": "A key is typed in Choose model, so that it is kept safely.",
@@ -33,6 +34,7 @@ Apply = Callable[[Settings], Awaitable[None]]
 class SettingsScreen(ModalScreen[None]):
     """Enter edits a setting; Enter again uses it from now on and saves it in the default profile."""
 
+    CSS_PATH = STYLES / "dialogues.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", tooltip="Back.", id="settings.back"),
     ]

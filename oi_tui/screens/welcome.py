@@ -21,6 +21,7 @@ from oi_tui.engine.errors import EngineError, SettingsError
 from oi_tui.engine.llm.local import Found, FoundKind, look_around
 from oi_tui.engine.settings import ModelSettings
 from oi_tui.rendering.sanitise import sanitise_line
+from oi_tui.styles import STYLES
 
 DEMO = "demo"
 ONE_WORD = "Answer with the single word: ready"
@@ -63,6 +64,7 @@ async def ask_for_one_word(settings: ModelSettings) -> str:
 class WelcomeScreen(ModalScreen[Choice | None]):
     """Returns a `Choice`, or None when the user puts it off. The choice is saved before it is returned."""
 
+    CSS_PATH = STYLES / "dialogues.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "later", "later", tooltip="Choose later.", id="welcome.later"),
         Binding("ctrl+t", "test", "test", tooltip="Ask the model for one word.", id="welcome.test"),

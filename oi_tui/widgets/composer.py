@@ -100,22 +100,22 @@ class Composer(Vertical):
         self._fragment: Fragment | None = None
         self._refused: Fragment | None = None
 
+        self.prompt = PromptArea(id="prompt")
+        self._queue = MessageQueue()
+        self._completions = CompletionList(id="completions")
+
     def compose(self) -> ComposeResult:
-        yield MessageQueue()
-        yield CompletionList(id="completions")
+        yield self._queue
+        yield self._completions
         with Horizontal(id="prompt-row"):
             yield Label("❯", id="prompt-mark", markup=False)
-            yield PromptArea(id="prompt")
+            yield self.prompt
         yield HistorySearch()
 
     def on_mount(self) -> None:
         self.prompt.placeholder = HINT
 
     # -- for the screen ----------------------------------------------------------------------------------------------
-
-    @property
-    def prompt(self) -> PromptArea:
-        return self.query_one("#prompt", PromptArea)
 
     @property
     def history(self) -> PromptHistory:
@@ -138,15 +138,22 @@ class Composer(Vertical):
 
     @property
     def queued(self) -> tuple[str, ...]:
-        return self.query_one(MessageQueue).texts
+        return self._queue.texts
 
     def fill(self, text: str) -> None:
         """Put a text into the prompt, in place of what is there."""
         self.prompt.fill(text)
 
+    def adopt(self, other: Composer) -> None:
+        """Go on where another composer stopped, which is no longer used."""
+        self.prompt.adopt(other.prompt)
+        for text in other.queued:
+            self._queue.append(text)
+        self._history.entries.extend(other._history.entries)
+
     def take_queued(self) -> str | None:
         """Take the oldest queued message out of the queue."""
-        return self.query_one(MessageQueue).pop()
+        return self._queue.pop()
 
     def focus(self, scroll_visible: bool = True) -> Composer:
         self.prompt.focus(scroll_visible)
@@ -206,7 +213,7 @@ class Composer(Vertical):
     def send(self, text: str) -> None:
         """As if the user had typed and sent it."""
         if self.busy:
-            self.query_one(MessageQueue).append(text)
+            self._queue.append(text)
         else:
             self.post_message(self.Submitted(self, text))
 
@@ -216,7 +223,7 @@ class Composer(Vertical):
     @on(MessageQueue.TakeBack)
     def _take_back(self, event: MessageQueue.TakeBack) -> None:
         event.stop()
-        if (text := self.query_one(MessageQueue).pop(event.index)) is not None:
+        if (text := self._queue.pop(event.index)) is not None:
             if not self.is_empty:
                 self._history.add(self.text)
             self.fill(text)
@@ -249,7 +256,7 @@ class Composer(Vertical):
             self._recall(text)
 
     def _recall_earlier(self) -> None:
-        waiting = self.query_one(MessageQueue)
+        waiting = self._queue
         if waiting.texts and self.is_empty:
             self.fill(waiting.pop(-1) or "")
         elif (text := self._cursor.previous(self.text)) is not None:
@@ -272,10 +279,6 @@ class Composer(Vertical):
         self.prompt.focus()
 
     # -- completion --------------------------------------------------------------------------------------------------
-
-    @property
-    def _completions(self) -> CompletionList:
-        return self.query_one("#completions", CompletionList)
 
     def _look_for_fragment(self) -> None:
         row, column = self.prompt.cursor_location

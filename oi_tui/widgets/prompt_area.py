@@ -111,6 +111,12 @@ class PromptArea(TextArea, inherit_bindings=False):
         self.replace(self._fold(clean(text)), (0, 0), self.document.end)
         self.move_cursor(self.document.end)
 
+    def adopt(self, other: PromptArea) -> None:
+        """Go on where another prompt stopped: text, cursor, folded pastes."""
+        self._chips = dict(other._chips)
+        self.load_text(other.text)
+        self.selection = other.selection
+
     def _unfold(self, text: str) -> str:
         return _CHIP.sub(lambda found: self._chips.get(found[0], found[0]), text)
 

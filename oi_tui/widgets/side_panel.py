@@ -45,12 +45,9 @@ class SidePanel(OptionList):
         width: 36;
         height: 1fr;
         padding: 0 1;
-        border: none;
-        border-left: solid $rail;
         background: $background;
         scrollbar-size-vertical: 1;
         &.-open { display: block; }
-        &:focus { border: none; border-left: solid $rail-active; }
         & .side-panel--heading { color: $text-quiet; text-style: bold; }
         & .side-panel--detail { color: $text-quiet; }
         & .side-panel--faint { color: $text-faint; }
