@@ -138,6 +138,9 @@ class Gateway:
             "temperature": settings.temperature,
             "max_tokens": settings.max_tokens,
             "tools": line.get("tools") or None,
+            "allowed_openai_params": ["tools"]
+            if line.get("tools")
+            else None,  # else drop_params may drop them in silence
         }
         if target.provider == "ollama_chat":
             optional["num_ctx"] = settings.context_window  # Ollama cuts conversations silently at a small default

@@ -31,6 +31,7 @@ ENVIRONMENT = {
     "LITELLM_LOCAL_BLOG_POSTS": "True",
     "LITELLM_LOG": "ERROR",
     "DISABLE_HF_TOKENIZER_DOWNLOAD": "True",
+    "DISABLE_AIOHTTP_TRANSPORT": "True",  # some versions of it take a broken connection for the end of the answer
     "HF_HUB_OFFLINE": "1",
     "DO_NOT_TRACK": "1",
 }

@@ -97,9 +97,11 @@ class WorkerProcess:
 
     @property
     def diagnostics(self) -> str:
-        """The end of what the worker and its libraries printed. May hold keys: redact before showing."""
+        """The end of what the worker and its libraries printed, whole words. May hold keys: redact before showing."""
         with self._lock:
-            return self._diagnostics.decode("utf-8", "replace")
+            text = self._diagnostics.decode("utf-8", "replace")
+            is_cut = len(self._diagnostics) >= DIAGNOSTICS
+        return text.lstrip().partition(" ")[2] if is_cut else text  # half a key would not be recognised
 
     def open(self, number: int) -> Channel:
         """A channel for the request of this number. A dead worker's channel says so at once."""

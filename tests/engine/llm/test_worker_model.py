@@ -375,13 +375,18 @@ async def test_a_file_in_the_users_folder_is_not_imported(tmp_path: Path, monkey
 
 async def test_what_libraries_print_is_kept_for_diagnosis_without_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACME_API_KEY", KEY)
-    program = f"import os, sys; print('printed {KEY}' * 9000, flush=True); os.write(2, b'the end'); sys.stdin.read()"
+    program = (
+        f"import sys; sys.stderr.write('printed {KEY} ' * 9000 + 'the end'); sys.stderr.flush();"
+        "sys.stdin.readline(); print('astray', flush=True); sys.stdin.read()"
+    )
     async with WorkerModel(start=lambda: WorkerProcess([sys.executable, "-c", program])) as model:
         warming = asyncio.create_task(model.warm())
         await until(lambda: model.diagnostics.endswith("the end"))
-        assert KEY not in model.diagnostics
+        assert set(model.diagnostics.replace("[key removed]", "KEY").split()) == {"printed", "KEY", "the", "end"}
+        asking = asyncio.create_task(model.capabilities(ModelSettings(model="x")))
+        await until(lambda: "astray" in model.diagnostics)
         await model.aclose()
-        await warming
+        await asyncio.gather(warming, asking)
 
 
 # -- floods and the network
