@@ -129,6 +129,8 @@ class CallReader:
 
     def finish(self, *, cut: bool) -> list[Piece]:
         """Nothing more comes. `cut`: the answer was ended by a limit or a fault, not by the model."""
+        for event in self._stream.flush():
+            self._event(event, event.path)
         for call in self._calls.values():
             self._end(call, whole=not cut and not self.broken and call.code_is_whole)
         return self._take()
@@ -196,14 +198,14 @@ class CallReader:
         return self._calls[slot]
 
     def _name_text(self, call: _Call, text: str, ended: bool) -> None:
-        call.name += text
+        call.name += text[: _NAME_LIMIT + 1 - len(call.name)]
         if len(call.name) > _NAME_LIMIT or (ended and not tool_language(call.name, self._resolve)[0]):
             self._foreign()
 
     def _language_text(self, call: _Call, text: str, ended: bool) -> None:
         if call.has_language:
             return
-        call.language += text[:_NAME_LIMIT]
+        call.language += text[: _NAME_LIMIT - len(call.language)]
         if ended:
             call.language = self._canonical(call.language)
             call.has_language = True

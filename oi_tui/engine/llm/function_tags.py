@@ -49,6 +49,11 @@ class FunctionTagStream:
         events, self._events = self._events, []
         return events, max(start, start + at - before) if self.done or self.broken else len(text)
 
+    def flush(self) -> list[JsonEvent]:
+        """What is held of a value that nothing more comes of."""
+        held, self._held = self._held, ""
+        return [JsonEvent("text", (self._key,), held)] if self._key is not None and held else []
+
     def _tag(self, buffer: str, at: int) -> int | None:
         """The next tag between values; None: more text is needed."""
         if buffer[at].isspace():

@@ -98,6 +98,11 @@ class JsonStream:
         events, self._events = self._events, []
         return events, position
 
+    def flush(self) -> list[JsonEvent]:
+        """What is held of a string that nothing more comes of: half a surrogate pair at most."""
+        left = self._joiner.finish()
+        return [JsonEvent("text", tuple(self._path), left)] if left and self._state == "string" else []
+
     def _step(self, text: str, position: int) -> int:
         if self._state in ("string", "key"):
             return self._in_string(text, position)

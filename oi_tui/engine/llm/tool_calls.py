@@ -98,23 +98,28 @@ class ToolCallParser:
 
     def _find(self, delta: ToolCallDelta) -> _ToolCall | None:
         """The call that a fragment continues; None if it begins a new one."""
-        if delta.id:
-            return self._by_id(delta)
-        if delta.index is not None:
-            call = next((c for c in reversed(self._calls) if c.index == delta.index), None)
-        else:
-            call = self._current
+        call = self._by_id(delta) if delta.id else None
+        if call is None and delta.id and delta.name:
+            return None
+        if call is None:  # some servers make up an id for every fragment; only the first has a name
+            call = self._by_index(delta)
+            if delta.id and call is not None and call.is_done:
+                return None
         return None if call is not None and delta.name and call.is_over(delta.name) else call
+
+    def _by_index(self, delta: ToolCallDelta) -> _ToolCall | None:
+        if delta.index is None:
+            return self._current
+        return next((call for call in reversed(self._calls) if call.index == delta.index), None)
 
     def _by_id(self, delta: ToolCallDelta) -> _ToolCall | None:
         for call in reversed(self._calls):
             if call.given_id == delta.id and delta.index in (None, call.index):
-                # Some servers give every call the same id.
-                return None if delta.name and call.is_over(delta.name) else call
-        for call in reversed(self._calls):
-            if call.given_id is None and delta.index is not None and call.index == delta.index and not call.has_begun:
-                call.given_id = delta.id
                 return call
+        late = self._by_index(delta)
+        if late is not None and late.given_id is None and not late.has_begun:
+            late.given_id = delta.id
+            return late
         return None
 
 
@@ -138,11 +143,16 @@ class _ToolCall:
         """Arguments have come."""
         return bool(self._arguments)
 
+    @property
+    def is_done(self) -> bool:
+        """Its arguments are whole."""
+        return self._reader is not None and self._reader.done
+
     def is_over(self, name: str) -> bool:
         """Whether a fragment that carries this name begins another call. Some servers repeat the name each time."""
         if not self.has_begun:
             return False
-        return name != self.name or (self._reader is not None and self._reader.done)
+        return name != self.name or self.is_done
 
     def feed(self, delta: ToolCallDelta) -> list[Piece]:
         if delta.name and delta.name != self.name and not self.has_begun:

@@ -366,6 +366,11 @@ def test_a_printed_call_that_was_cut_is_not_whole() -> None:
         assert blocks and blocks[0][3] is False
 
 
+def test_a_call_in_tags_that_was_cut_keeps_all_that_came() -> None:
+    text = "<function=execute><parameter=language>sh</parameter><parameter=code>ls -l /home/user</para"
+    assert summary(read([text], complete=False)) == [("code", "shell", "ls -l /home/user</para", False, True)]
+
+
 def test_a_printed_call_that_breaks_is_not_whole_and_the_rest_is_kept() -> None:
     found = answer('{"language": "python", "code": "print("hi")"}\nSo.')
     assert found[0] == ("code", "python", "print(", False, True)

@@ -204,6 +204,13 @@ def test_a_new_id_is_a_new_call_even_at_the_same_index() -> None:
     assert summary(read(deltas)) == expected_three()
 
 
+@pytest.mark.parametrize("index", [0, None])
+def test_ids_made_up_for_every_fragment_are_one_call(index: int | None) -> None:
+    parts = ["", *in_steps(arguments(), 4)]
+    deltas = [ToolCallDelta(index, f"id{n}", None if n else "execute", part) for n, part in enumerate(parts)]
+    assert summary(read(deltas)) == [code("python", CODE)]
+
+
 def test_streamed_calls_with_neither_index_nor_id_begin_with_their_name() -> None:
     deltas = [
         ToolCallDelta(name="execute" if n == 0 else None, arguments=part)
