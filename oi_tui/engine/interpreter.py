@@ -185,8 +185,11 @@ class Interpreter:
             turn.stopped = True
             self.history.set_fate(approved.id, CodeFate.RUN, exit=error.code)
             self.history.skip_pending()
-            yield Chunk("computer", "console", "output", f"{error}\n", id=approved.id)
             yield Chunk("server", "error", error.code, str(error), id=approved.id)
+            # The user has read it as the error that ended the turn; the model reads it as the result of its code.
+            self.history.add(
+                Message("computer", "console", f"{error}\n", "output", "assistant", meta={"code_id": approved.id})
+            )
             return
         except (asyncio.CancelledError, GeneratorExit):
             self.history.set_fate(approved.id, CodeFate.RUN, exit="interrupted")
