@@ -14,6 +14,7 @@ from textual import events, work
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette, SearchIcon
+from textual.filter import Monochrome, NoColor
 from textual.worker import Worker, WorkerState
 
 from oi_tui import keymap, leaving
@@ -57,6 +58,10 @@ class Window(App[None]):
         """Called with the exit status as soon as it is certain that the app will end."""
         self.notifier = Notifier(self.write_to_terminal)
         self._quit_asked_at = -1e9
+        if self.no_color:
+            # Textual chooses by its default theme, and would draw the ANSI theme black on black.
+            self._filters = [line_filter for line_filter in self._filters if not isinstance(line_filter, Monochrome)]
+            self._filters.append(NoColor())
         for our_theme in themes.OUR_THEMES:
             self.register_theme(our_theme)
         self._begin_with_theme(theme if theme in self.available_themes else themes.theme_for_terminal())
