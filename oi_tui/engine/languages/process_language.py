@@ -30,7 +30,7 @@ from oi_tui.engine.languages.process_tree import describe_status
 from oi_tui.engine.languages.pty_process import PtyProcess
 from oi_tui.engine.languages.run import Run
 from oi_tui.engine.languages.terminal import SETTINGS, last_line
-from oi_tui.engine.languages.terminal_input import Waiting, waiting_for_input
+from oi_tui.engine.languages.terminal_input import SURE, Waiting, waiting_for_input
 from oi_tui.engine.lmc import Chunk, notice
 
 TICK = 0.03
@@ -45,6 +45,9 @@ _STOP_STEPS: tuple[tuple[float, int, bool], ...] = (
 )
 """Seconds to wait; the signal for what is in the foreground (0: end the language's process); and whether the signal is
 meant for the language's own process too, should that be in the foreground."""
+
+DRIVERS = Path(__file__).with_name("drivers")
+"""The programs that run blocks inside the runtimes."""
 
 _BIG_IMAGE = 64 * 1024 * 1024
 
@@ -347,21 +350,21 @@ class ProcessLanguage(ABC):
                 request = InputRequest(run.code.id, waiting.prompt, waiting.password)
                 question = asyncio.create_task(_asked(answer, request))
                 question.add_done_callback(lambda _: process.wake())
-                run.ask(question)
+                run.question = question
         if reason := run.over_limit(self._place.idle_limit, self._place.time_limit):
             run.stopped_because = reason
             self._begin_stop(process, run)
 
-    def _waiting(self, process: PtyProcess, run: Run) -> Waiting | None:
-        return waiting_for_input(process.terminal, last_line(run.tail), run.silence, sure=run.reading)
+    def _waiting(self, process: PtyProcess, run: Run, least: float = 0.0) -> Waiting | None:
+        return waiting_for_input(process.terminal, last_line(run.tail), max(run.silence, least), sure=run.reading)
 
     def _take_answer(self, process: PtyProcess, run: Run) -> None:
         question = run.question
         if question is None:
             return
         if not question.done():
-            if run.moved_on and run.may_be_waiting() and not self._waiting(process, run):
-                question.cancel()  # the code did not wait for the answer any longer
+            if run.may_be_waiting() and not self._waiting(process, run, least=SURE):
+                question.cancel()  # the code does not wait for the answer any longer
                 run.question = None
             return
         run.question = None

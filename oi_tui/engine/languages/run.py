@@ -43,7 +43,6 @@ class Run:
         self._line_shown_at = 0.0
         self._times: dict[int, float] = {}
         self._started = self._last_output = self._last_look = time.monotonic()
-        self._output_since_question = False
         self._warned_of_screen = False
 
     def begin(self) -> None:
@@ -57,7 +56,6 @@ class Run:
         if not text:
             return []
         self._last_output = time.monotonic()
-        self._output_since_question = True
         self.wrote_something = True
         self.tail = (self.tail + text)[-_TAIL:]
         chunks = [Chunk("computer", "console", "output", text, id=self.code.id)]
@@ -114,22 +112,12 @@ class Run:
         if self.question is not None:
             self.question.cancel()
 
-    def ask(self, question: asyncio.Task[str | None]) -> None:
-        """The user is being asked."""
-        self.question = question
-        self._output_since_question = False
-
     # Time ------------------------------------------------------------------------------------------------------------
 
     @property
     def silence(self) -> float:
         """Seconds since the last output, or since the code was last given input."""
         return time.monotonic() - self._last_output
-
-    @property
-    def moved_on(self) -> bool:
-        """True if there was output since the user was asked."""
-        return self._output_since_question
 
     def answered(self) -> None:
         self._last_output = time.monotonic()
