@@ -88,10 +88,13 @@ class KernelRun:
             self._complete()
 
     def leave(self) -> None:
-        """Listen no more."""
+        """Listen no more, whether or not it has ended."""
+        self._stop_listening()
+        self._kernel.channels.resume()
+
+    def _stop_listening(self) -> None:
         if self._kernel.listener is self:
             self._kernel.listener = None
-        self._kernel.channels.resume()
 
     # What the kernel says --------------------------------------------------------------------------------------
 
@@ -148,6 +151,7 @@ class KernelRun:
             self._displays.finish()
             self.finished.set()
             self._queue.finish()
+            self._stop_listening()  # what comes later belongs to nobody, and must not keep the run from ending
 
     def _last_chunks(self) -> Iterator[Chunk]:
         if self._line_times:

@@ -82,6 +82,7 @@ class RunningKernel:
 
     def execute(self, code: str) -> str:
         """Run the user's code. Returns the id that its messages have as their parent."""
+        self.channels.resume()
         return self.channels.send(
             "shell",
             "execute_request",
@@ -107,6 +108,7 @@ class RunningKernel:
 
     async def request(self, kind: str, content: Mapping[str, Any], *, timeout: float) -> Mapping[str, Any]:
         """The content of the reply. Raises `TimeoutError`, and `KernelDied` if it ends meanwhile."""
+        self.channels.resume()
         message_id = self.channels.send("shell", kind, content)
         reply: asyncio.Future[KernelMessage] = asyncio.get_running_loop().create_future()
         self._replies[message_id] = reply
@@ -214,6 +216,8 @@ class RunningKernel:
     def _keep_late(self, text: str) -> None:
         self._late.append(text)
         self._late_length += len(text)
-        while self._late_length > 2 * _LATE_OUTPUT:
+        if self._late_length > 2 * _LATE_OUTPUT:
             newest = "".join(self._late)[-_LATE_OUTPUT:]
             self._late, self._late_length = [newest], len(newest)
+            if not self._replies:
+                self.channels.pause()  # whoever prints so much in the background waits until somebody reads again

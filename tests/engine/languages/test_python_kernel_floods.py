@@ -113,3 +113,15 @@ async def test_output_does_not_pile_up_in_the_kernel(kernel: PythonKernel) -> No
     ran = await run(kernel, "for n in range(400_000): print('x' * 99)")
     assert len(ran.output) == 40_000_000
     assert (pages() - before) * os.sysconf("SC_PAGE_SIZE") < 30e6
+
+
+async def test_a_program_that_floods_in_the_background_waits_and_disturbs_nobody(kernel: PythonKernel) -> None:
+    code = "import subprocess\nbackground = subprocess.Popen(['yes'])\nprint('started')"
+    assert "started" in (await run(kernel, code)).output
+    assert kernel._kernel is not None
+    channels = kernel._kernel.channels
+    await until(lambda: channels.is_paused)
+    assert await kernel.evaluate("1 + 1") == "2\n"
+    ran = await run(kernel, "background.kill()\nbackground.wait()\nprint('ended')")
+    assert "ended" in ran.output
+    assert (await run(kernel, "print('quiet')")).output.endswith("quiet\n")

@@ -30,6 +30,8 @@ PIECE = 64 * 1024
 """Characters per message, at most."""
 GAP = 20e-6
 """Seconds since the last write after which something else may have written to a descriptor meanwhile."""
+PATIENCE = 0.1
+"""Seconds that the code waits at most for what others write to be taken in."""
 PENDING = 1024 * 1024
 """Characters that may wait in the kernel before a writer has to wait."""
 QUEUED_MESSAGES = 256
@@ -98,7 +100,7 @@ def ordered(base: Any, buffer: Buffer) -> Any:
                 self._write_in_child(string)
                 return len(string)
             now = time.monotonic()
-            if now - buffer.last_write > GAP and buffer.fetch is not None:
+            if now - buffer.last_write > GAP and buffer.fetch is not None and string != "\n":
                 buffer.fetch()
             buffer.last_write = now
             parent = self.parent_header
@@ -175,21 +177,26 @@ class Descriptors:
         if threading.get_ident() == self._reader:
             return
         for fd in self._streams:
-            if self._waiting(fd):
-                with self._lock:
+            if self._waiting(fd) and self._lock.acquire(timeout=PATIENCE):
+                try:
                     if self._waiting(fd):
                         self._read(fd)
+                finally:
+                    self._lock.release()
 
     def drain(self) -> None:
-        """Wait until everything written so far has reached the streams; not longer than 0.1 s."""
+        """Wait until everything written so far has reached the streams, but not for a background program that goes on
+        writing."""
         ctypes = sys.modules.get("ctypes")
         if ctypes is not None:
             ctypes.CDLL(None).fflush(None)  # what C code printed sits in the C library's own buffer
-        deadline = time.monotonic() + 0.1
-        while time.monotonic() < deadline:
-            with self._lock:
+        deadline = time.monotonic() + PATIENCE
+        while (left := deadline - time.monotonic()) > 0 and self._lock.acquire(timeout=left):
+            try:
                 if not any(self._waiting(fd) for fd in self._streams):
                     return
+            finally:
+                self._lock.release()
             time.sleep(0.0005)
 
     @staticmethod
