@@ -203,9 +203,9 @@ class BlockBuilder:
         elif chunk.end:
             block.finish_running()
         elif chunk.format == "active_line":
-            block.active_line = chunk.content if isinstance(chunk.content, int) else None
+            block.light(chunk.content if isinstance(chunk.content, int) else None)
         elif chunk.format == "error_line":
-            block.error_line = chunk.content if isinstance(chunk.content, int) else None
+            block.blame(chunk.content if isinstance(chunk.content, int) else None)
         elif chunk.format == "line_times":
             block.set_line_times(chunk.content if isinstance(chunk.content, Mapping) else {})
         else:

@@ -191,6 +191,17 @@ class CodeBlock(Block):
         self.output.append(text)
         self.changed()
 
+    def light(self, line: int | None) -> None:
+        """This line runs now, counted from 1; None: no line does."""
+        if line != self.active_line:
+            self.active_line = line
+            self.changed()
+
+    def blame(self, line: int | None) -> None:
+        """This line raised the error."""
+        self.error_line = line
+        self.changed()
+
     def set_line_times(self, times: Mapping[Any, Any]) -> None:
         """Seconds spent in each line, by line number."""
         self.line_times = {int(line): float(seconds) for line, seconds in times.items()}

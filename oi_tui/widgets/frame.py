@@ -26,7 +26,7 @@ def inner_width(width: int) -> int:
 def edge(width: int, ends: str, left: Sequence[Part], right: Sequence[Part], rail: Style) -> Line:
     """ "╭ left ─ left ───── right ╮": `ends` are the two corners. What does not fit is left out, from the right."""
     shown_left, used_left = _fit(left, width - 5)
-    shown_right, used_right = _fit(right, width - used_left - 7) if width - used_left > 16 else ([], 0)
+    shown_right, _ = _fit(right, width - used_left - 7) if width - used_left > 16 else ([], 0)
     segments = [Segment(ends[0], rail), *_between(shown_left, rail)]
     right_segments = [*_between(shown_right, rail), Segment(ends[1], rail)]
     used = sum(cell_len(segment.text) for segment in (*segments, *right_segments))

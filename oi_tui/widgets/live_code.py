@@ -43,9 +43,14 @@ class LiveCode:
     def places(self) -> Iterator[tuple[Widget, Slot]]:
         """The mounted widgets and the lines of the block that they cover."""
         slots = self.block.slots()
-        for name, widget in (("bar", self.run_bar), ("editor", self.editor), ("input", self.input_field)):
-            if widget is not None and name in slots:
+        for name, widget in self._widgets():
+            if name in slots:
                 yield widget, slots[name]
+
+    def _widgets(self) -> Iterator[tuple[str, Widget]]:
+        for name, widget in (("bar", self.run_bar), ("editor", self.editor), ("input", self.input_field)):
+            if widget is not None:
+                yield name, widget
 
     @property
     def is_pending(self) -> bool:
@@ -54,7 +59,7 @@ class LiveCode:
 
     @property
     def has_focus(self) -> bool:
-        return any(widget.has_focus_within for widget, _ in self.places())
+        return any(widget.has_focus_within for _, widget in self._widgets())
 
     def focus(self) -> None:
         """The user came here on purpose: listen at once."""
@@ -63,7 +68,7 @@ class LiveCode:
         elif self.editor is not None:
             self.editor.focus(scroll_visible=False)
         else:
-            self.run_bar.focus(scroll_visible=False)
+            self.run_bar.listen()
 
     # -- approval ----------------------------------------------------------------------------------------------------
 
@@ -134,7 +139,7 @@ class LiveCode:
         self.block.editor_rows = 0
         editor.remove()
         if had_focus:
-            self.run_bar.focus(scroll_visible=False)
+            self.run_bar.listen()
         self._show_state()
 
     def revert(self) -> None:

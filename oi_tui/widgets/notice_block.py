@@ -10,7 +10,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from oi_tui.rendering.lines import wrap
-from oi_tui.rendering.sanitise import sanitise
+from oi_tui.rendering.sanitise import sanitise, show_bidi
 from oi_tui.widgets.block import Block, Line
 from oi_tui.widgets.block_theme import BlockTheme
 
@@ -23,7 +23,7 @@ def remark_lines(
     """A sign, then foreign text in one style, wrapped and indented; a hint of ours at the end if it fits."""
     room = max(1, width - INDENT)
     lines: list[Line] = []
-    for source in sanitise(text).replace("\t", " ").splitlines() or [""]:
+    for source in show_bidi(sanitise(text)).replace("\t", " ").splitlines() or [""]:
         cuts = wrap(source, room)
         for index, (start, end) in enumerate(cuts):
             piece = source[start:end]

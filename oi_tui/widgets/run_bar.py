@@ -179,6 +179,11 @@ class RunBar(Widget, can_focus=True):
         self._arm(max(self._clock() + QUIET_TIME, last_keystroke + TYPING_PAUSE))
         self.focus(scroll_visible=False)
 
+    def listen(self) -> None:
+        """Take the focus because the user came here: listen at once."""
+        self._armed_at = 0.0
+        self.focus(scroll_visible=False)
+
     @property
     def is_armed(self) -> bool:
         """False while keys are ignored."""

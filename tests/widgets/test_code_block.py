@@ -140,8 +140,7 @@ def test_running_marks_the_line_and_ends_done() -> None:
     block = waiting("a = 1\nb = 2")
     decide(block, Decision.run())
     assert block.state is CodeState.RUNNING
-    block.active_line = 2
-    block.changed()
+    block.light(2)
     assert drawn(block)[2].startswith("│ 2 ► b = 2")
     block.print("hello\n")
     block.finish_running()
@@ -152,7 +151,7 @@ def test_running_marks_the_line_and_ends_done() -> None:
 def test_a_traceback_is_a_failure_and_the_failing_line_is_marked() -> None:
     block = waiting("a = 1\n1/0")
     decide(block, Decision.run())
-    block.error_line = 2
+    block.blame(2)
     block.print("Traceback (most recent call last):\n  ...\nZeroDivisionError: division by zero\n")
     block.finish_running()
     assert block.state is CodeState.FAILED
@@ -251,8 +250,7 @@ def test_long_code_is_whole_while_it_waits_and_short_when_it_is_done() -> None:
     block = waiting("\n".join(f"line_{n} = {n}" for n in range(200)))
     assert len(drawn(block)) == 202
     decide(block, Decision.run())
-    block.active_line = 100
-    block.changed()
+    block.light(100)
     assert len(drawn(block)) < 25 and any("► line_99" in line for line in drawn(block))
     block.finish_running()
     assert len(drawn(block)) < 25 and any("⋯ 184 lines more" in line for line in drawn(block))
