@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple, overload
 
 from rich.cells import cell_len
@@ -68,6 +69,8 @@ class Row(NamedTuple):
 class Leaf:
     """Something with lines. `first` stands before its first line, `rest` before the others."""
 
+    __slots__ = ("_count", "_width", "first", "rest")  # there are very many of these
+
     def __init__(self, first: Prefix, rest: Prefix) -> None:
         self.first = first
         self.rest = rest
@@ -125,20 +128,23 @@ class TextLeaf(Leaf):
     """A paragraph or a heading: logical lines of runs, wrapped. `sources` is how they were written, where that differs
     from what is drawn."""
 
+    __slots__ = ("_cuts", "_lines", "_sources")
+
     def __init__(
         self, first: Prefix, rest: Prefix, lines: Sequence[Sequence[Run]], sources: Sequence[str] | None = None
     ) -> None:
         super().__init__(first, rest)
         self._sources = sources
-        self._lines = [(line, "".join(text for text, _ in line)) for line in lines]
-        self._cuts: list[tuple[int, Wrapped, str | None]] = []
+        self._lines = tuple((tuple(line), "".join(text for text, _ in line)) for line in lines)
+        self._cuts: tuple[tuple[int, Wrapped, str | None], ...] = ()
 
     def _lay_out(self, first: int, width: int) -> None:
-        self._cuts = []
+        cuts: list[tuple[int, Wrapped, str | None]] = []
         for number, (_, text) in enumerate(self._lines):
-            cuts = wrap(text, width, first if number == 0 else None)
-            for cut, following in zip(cuts, [*cuts[1:], None], strict=True):
-                self._cuts.append((number, cut, None if following is None else text[cut.end : following.start]))
+            wrapped = wrap(text, width, first if number == 0 else None)
+            for cut, following in zip(wrapped, [*wrapped[1:], None], strict=True):
+                cuts.append((number, cut, None if following is None else text[cut.end : following.start]))
+        self._cuts = tuple(cuts)
 
     def _rows(self) -> int:
         return len(self._cuts)
@@ -154,6 +160,8 @@ class TextLeaf(Leaf):
 
 class BlankLeaf(Leaf):
     """An empty line between others, within these bars."""
+
+    __slots__ = ()
 
     def __init__(self, bars: Prefix = NO_PREFIX) -> None:
         bars = bars if bars.text.strip() else NO_PREFIX
@@ -172,7 +180,7 @@ class BlankLeaf(Leaf):
 class RuleLeaf(Leaf):
     """A line across."""
 
-    _room = 0
+    __slots__ = ("_room",)
 
     def _lay_out(self, first: int, width: int) -> None:
         self._room = first
@@ -186,6 +194,8 @@ class RuleLeaf(Leaf):
 
 class TableLeaf(Leaf):
     """A table."""
+
+    __slots__ = ("_lines", "_table")
 
     def __init__(self, first: Prefix, rest: Prefix, table: Table) -> None:
         super().__init__(first, rest)
@@ -210,6 +220,8 @@ class TableLeaf(Leaf):
 
 class CodeLeaf(Leaf):
     """Code that is not to be run: highlighted, cut where it is too wide. Grows at its end."""
+
+    __slots__ = ("_ends", "_room", "highlighter", "line_count")
 
     def __init__(self, first: Prefix, rest: Prefix, highlighter: Highlighter, line_count: int) -> None:
         super().__init__(first, rest)
@@ -284,12 +296,14 @@ class ListGroup:
 class Block:
     """A top-level piece of a document, an item of a top-level list being one. Caches its drawn lines."""
 
+    __slots__ = ("_drawn", "_drawn_for", "_ends", "_laid_out", "group", "leaves")
+
     def __init__(self, leaves: Sequence[Leaf], group: ListGroup | None = None) -> None:
-        self.leaves = leaves
+        self.leaves = tuple(leaves)
         self.group = group
-        self._drawn: dict[int, RenderedLine] = {}
+        self._drawn: dict[int, RenderedLine] | None = None
         self._drawn_for: tuple[int, RenderTheme, int] | None = None
-        self._ends: list[int] = []
+        self._ends: tuple[int, ...] = ()
         self._laid_out: tuple[int, int] | None = None
 
     def count(self, width: int) -> int:
@@ -297,20 +311,17 @@ class Block:
         key = (width, self.group.width if self.group else 0)
         if key != self._laid_out:
             self._laid_out = key
-            total = 0
-            self._ends = []
-            for leaf in self.leaves:
-                if self.group is not None:
+            if self.group is not None:
+                for leaf in self.leaves:
                     leaf.align(self.group.width)
-                total += leaf.count(width)
-                self._ends.append(total)
+            self._ends = tuple(accumulate(leaf.count(width) for leaf in self.leaves))
         return self._ends[-1] if self._ends else 0
 
     def line(self, index: int, width: int, theme: RenderTheme) -> RenderedLine:
         """One of its lines."""
         self.count(width)
         key = (width, theme, self.group.width if self.group else 0)
-        if key != self._drawn_for:
+        if key != self._drawn_for or self._drawn is None:
             self._drawn_for = key
             self._drawn = {}
         line = self._drawn.get(index)
@@ -324,7 +335,8 @@ class Block:
         """The last leaf has grown: forget its drawn lines from this one on."""
         self._laid_out = None
         from_line += self._ends[-2] if len(self._ends) > 1 else 0
-        self._drawn = {index: line for index, line in self._drawn.items() if index < from_line}
+        if self._drawn is not None:
+            self._drawn = {index: line for index, line in self._drawn.items() if index < from_line}
 
 
 class BlockLines(Sequence[RenderedLine]):

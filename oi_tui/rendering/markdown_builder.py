@@ -250,6 +250,8 @@ class Builder:
 class _Heading(TextLeaf):
     """A heading: copied with its signs."""
 
+    __slots__ = ()
+
     def __init__(self, first: Prefix, rest: Prefix, lines: Sequence[Sequence[Run]], level: int) -> None:
         super().__init__(Prefix(first.runs, f"{first.source}{'#' * level} "), rest, lines)
 

@@ -213,10 +213,33 @@ class TerminalText:
         """Text without movements, at the end of everything."""
         first, *others = text.split("\n")
         self._grow(first)
+        if len(others) > REACH and len(max(others, key=len)) <= LONGEST_LINE:
+            self._end_row()
+            self._add_rows(others[:-1])
+            self._grow(others[-1])
+            return
         for line in others:
             self._end_row()
             if line:
                 self._grow(line)
+
+    def _add_rows(self, lines: list[str]) -> None:
+        """Many whole lines at once; the last row is empty before and after."""
+        self._rows.pop()
+        for index in range(max(0, len(self._rows) - REACH), len(self._rows)):
+            if isinstance(row := self._rows[index], _Cells):
+                self._rows[index] = _Fixed(row.pieces())
+        state = self._state
+        for line in lines:
+            if "\x1b" in line:
+                self._rows.append(_Raw(line, state))
+                state = sgr.state_after(line, state)
+            else:
+                self._rows.append(line if state == DEFAULT else _Raw(line, state))
+        self._rows.append("")
+        self._state = self._row_state = state
+        self._chars += sum(map(len, lines))
+        self._row = self._last
 
     def _grow(self, text: str) -> None:
         """Text without line ends, at the end of the last row. What is too long for a row goes on in the next."""

@@ -37,4 +37,4 @@ def test_a_paste_of_megabytes_is_drawn_where_it_is_looked_at() -> None:
     lines = plain.render(80, ANSI)
     assert len(lines) == 100_001
     assert lines[99_999].strip.text == "some words of a long paste"
-    assert sum(len(block._drawn) for block in plain._blocks) == 1
+    assert sum(len(block._drawn or ()) for block in plain._blocks) == 1

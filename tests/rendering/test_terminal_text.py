@@ -259,3 +259,18 @@ def test_a_view_that_is_updated_equals_a_new_one(feeds: list[list[str]], width: 
             assert now[:changed] == before[:changed]
         before = now
     assert view.height == 0 or view.locate(view.height - 1)[0] == terminal.end - 1
+
+
+def test_many_lines_at_once_are_the_same_as_one_by_one() -> None:
+    lines = ["plain", "\x1b[31mred", "still red\x1b[0m", "", "\x1b[1mbold\x1b[22m off", "tab\tbed"] * 40
+    text = "bar 10%\rbar 20%" + "\n" + "\n".join(lines) + "\nend"
+    at_once, one_by_one = TerminalText(), TerminalText()
+    at_once.feed("bar 10%\rbar 20%")
+    at_once.feed(text[15:])
+    for character in text:
+        one_by_one.feed(character)
+    assert at_once.end == one_by_one.end == len(lines) + 2
+    assert _same(at_once, one_by_one)
+    at_once.feed("\x1b[3A\r!")
+    one_by_one.feed("\x1b[3A\r!")
+    assert _same(at_once, one_by_one)
