@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import asdict
 
 from oi_tui.engine import context, prompts
-from oi_tui.engine.errors import ContextTooLong, StreamBroken
+from oi_tui.engine.errors import ContextTooLong, ModelError, ToolsUnsupported
 from oi_tui.engine.history import CodeFate, History
 from oi_tui.engine.languages.registry import Registry
 from oi_tui.engine.llm.attempts import RequestAllowance, answer
@@ -34,6 +34,7 @@ class Dialogue:
         self.context_used = 0
         self.context_window: int | None = None
         self.wants_another_try = False
+        self._without_tools: set[str] = set()
         self._languages = languages
 
     def forget(self) -> None:
@@ -50,7 +51,8 @@ class Dialogue:
         capabilities = await self.model.capabilities(self.settings.llm)
         self.context_window = self.settings.llm.context_window or capabilities.context_window
         budget = context.input_budget(capabilities, self.settings.llm)
-        for last_chance in (False, True):
+        was_halved = False
+        while True:
             request, trimmed = self._request(history, capabilities, budget, loop_message)
             if trimmed is not None:
                 yield notice("trimmed", str(trimmed))
@@ -62,9 +64,15 @@ class Dialogue:
                         yield chunk
                 return
             except ContextTooLong:
-                if last_chance or started:
+                if was_halved or started:
                     raise
+                was_halved = True
                 budget = min(budget, context.estimate_tokens(request.messages)) // 2
+            except ToolsUnsupported:
+                if not request.tools or started:
+                    raise
+                self._without_tools.add(self.settings.llm.model or "")
+                yield notice("text_mode", "This model takes no tools; it is asked to write code as Markdown instead.")
 
     def _request(
         self, history: History, capabilities: Capabilities, budget: int, loop_message: str | None
@@ -89,6 +97,8 @@ class Dialogue:
 
     def _tool_mode(self, capabilities: Capabilities) -> bool:
         chosen = self.settings.llm.supports_functions
+        if (self.settings.llm.model or "") in self._without_tools:
+            return False
         return bool(capabilities.supports_functions) if chosen is None else chosen
 
     async def _answer(self, request: ModelRequest, allowance: RequestAllowance) -> AsyncGenerator[Chunk, None]:
@@ -104,7 +114,7 @@ class Dialogue:
                         yield chunk
                     for chunk in reading.feed(delta):
                         yield chunk
-        except StreamBroken:
+        except ModelError:
             for chunk in reading.finish(None):
                 yield chunk
             raise

@@ -111,7 +111,8 @@ class Session:
         llm = replace(self.settings.llm, **changes)
         if self._own_model:
             model = choose_model(llm)
-            if type(model) is not type(self._model):
+            other_function = llm.completions is not self.settings.llm.completions
+            if type(model) is not type(self._model) or other_function:
                 old, self._model = self._model, model
                 self._dialogue.model = model
                 await old.aclose()
@@ -133,9 +134,7 @@ class Session:
         """One turn; see `Interpreter.respond`. Consume it inside `contextlib.aclosing`."""
         return self._interpreter.respond(message, approve=approve, answer=answer)
 
-    def run_code(
-        self, language: str, code: str, *, approve: Approver, answer: Answerer
-    ) -> AsyncGenerator[Chunk, None]:
+    def run_code(self, language: str, code: str, *, approve: Approver, answer: Answerer) -> AsyncGenerator[Chunk, None]:
         """Run the user's own code, without asking the model; see `Interpreter.run_code`."""
         return self._interpreter.run_code(language, code, approve=approve, answer=answer)
 

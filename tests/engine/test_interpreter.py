@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from oi_tui.engine.approval import Answerer, ApprovedCode, CodeProposal, Decision, InputRequest, digest_of, no_answer
-from oi_tui.engine.errors import AuthenticationFailed, ContextTooLong, StreamBroken
+from oi_tui.engine.errors import AuthenticationFailed, ContextTooLong, StreamBroken, StreamStalled, ToolsUnsupported
 from oi_tui.engine.languages.registry import Registry
 from oi_tui.engine.llm.base import Capabilities, Delta, ToolCallDelta, Usage
 from oi_tui.engine.lmc import Chunk
@@ -265,6 +265,25 @@ async def test_a_conversation_that_is_too_long_is_trimmed_once_and_it_is_said(de
     assert len(d.sent(-1)) < len(d.sent(-2))
     assert d.sent(-1)[-1]["content"] == "last"
     assert d.session.messages[-1]["content"] == "Short now."
+
+
+async def test_a_model_without_tools_is_asked_in_text_mode_from_then_on(desk: Callable[..., Desk]) -> None:
+    d = desk([ToolsUnsupported("No tools.")], "```python\n1+1\n```", "It is 42.", "Again.")
+    chunks = await d.ask("go")
+    assert any(c.format == "text_mode" for c in chunks if c.type == "notice")
+    assert [bool(r.tools) for r in d.model.requests] == [True, False, False]
+    assert len(d.language.ran) == 1
+    await d.ask("again")
+    assert not d.model.requests[-1].tools
+
+
+async def test_a_stall_inside_a_code_block_leaves_it_marked(desk: Callable[..., Desk]) -> None:
+    stalled = StreamStalled("Nothing came for 60 s.")
+    d = desk(["```python\nrm -r /tm", stalled], capabilities=Capabilities(supports_functions=False))
+    chunks = await d.ask("go")
+    assert d.proposals == []
+    assert any(c.type == "notice" and c.format == "incomplete" and c.id for c in chunks)
+    assert [c.content for c in chunks if c.type == "error"] == ["Nothing came for 60 s."]
 
 
 async def test_usage_is_added_up(desk: Callable[..., Desk]) -> None:
