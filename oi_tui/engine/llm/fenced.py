@@ -58,10 +58,12 @@ class FencedParser(AnswerScanner):
         self._nested = 0
         self._reader: CallReader | None = None
         self._call_raw: list[str] = []
+        self._call_at: int | None = None
         self._call_tag = ""
 
     def feed(self, text: str) -> list[Piece]:
         """The pieces that have become certain."""
+        self._call_at = None
         self._take_in(text)
         return self._out.take()
 
@@ -256,6 +258,7 @@ class FencedParser(AnswerScanner):
     def _begin_call(self, tag: str, raw: str) -> None:
         """`raw` is what of the call has been read already."""
         self._call_raw = [raw]
+        self._call_at = self._at - len(raw)
         self._call_tag = tag
         stream = FunctionTagStream() if self._text[self._at] == "<" else None
         self._reader = CallReader(self._resolve, self._new_key, printed=True, stream=stream)
@@ -281,17 +284,20 @@ class FencedParser(AnswerScanner):
 
     def _reject_call(self) -> None:
         """It is not a call: read it again as what it is."""
-        self._text = "".join(self._call_raw) + self._text[self._at :]
-        self._at = 0
+        if self._call_at is not None:
+            self._at = self._call_at
+        else:  # it began in earlier text
+            self._text = "".join(self._call_raw) + self._text[self._at :]
+            self._at = 0
         is_json = self._reader is not None and not self._reader.broken and not self._final
         self._reader = None
         self._call_raw = []
         if self._fence is not None:
             self._open_other(self._fence_tag())
             return
-        if is_json and self._text[0] in "{[":
+        if is_json and self._text[self._at] in "{[":
             self._context.enter_json()
-        self._pass_prose(1)
+        self._pass_prose(self._at + 1)
         self._mode = self._prose_rest
 
     def _after_call(self) -> bool:
