@@ -23,6 +23,7 @@ from textual.binding import Binding, BindingType
 
 from oi_tui import keymap, leaving
 from oi_tui._version import __version__
+from oi_tui.engine.errors import SettingsError
 from oi_tui.engine.private_files import data_folder
 from oi_tui.engine.settings import Settings
 from oi_tui.prompt_history import PromptHistory
@@ -105,12 +106,24 @@ class OiApp(Window):
         if self._make_session is None:
             module = await asyncio.to_thread(importlib.import_module, "oi_tui.engine.session")
             self._make_session = module.Session
+        self._settings = await self._with_stored_key(self._settings)
         await self.opened.wait()
         self.chat.composer.commands = [(name, command.summary) for name, command in magic.COMMANDS.items()]
         self.session = self._make_session(self._settings)
+        self.chat.composer.busy = False
         self.chat.attach(self.session)
         self._session_opened.set()
         await self.session.prewarm()
+
+    async def _with_stored_key(self, settings: Settings) -> Settings:
+        """The settings with the key the user saved for this endpoint, if they saved one. May ask the keyring."""
+        secrets = await asyncio.to_thread(importlib.import_module, "oi_tui.engine.secrets")
+        try:
+            keyed: Settings = await asyncio.to_thread(secrets.with_stored_key, settings)
+        except SettingsError as error:
+            self.notify(str(error), severity="warning", markup=False)
+            return settings
+        return keyed
 
     async def _show_conversation(self, chat: ChatScreen) -> None:
         """Put the conversation in place of the first frame. Keys pressed meanwhile wait for this to end."""
@@ -127,6 +140,7 @@ class OiApp(Window):
                 if self._exit:
                     return
             chat.composer.adopt(opening.composer)
+            chat.composer.wait()
             chat.composer.focus()
         self._chat = chat
         if self._settings.conversation_history:
@@ -172,7 +186,8 @@ class OiApp(Window):
         """The first request names the conversation, and the window."""
         bar = self.chat.query_one(TopBar)
         if not bar.heading and self.session is not None:
-            requests = (message.text for message in self.session.history if message.role == "user")
+            history = self.session.history
+            requests = (message.text for message in history if (message.role, message.type) == ("user", "message"))
             bar.heading = next(requests, "").strip()[:200].partition("\n")[0]
             self.notifier.set_title(bar.heading)
 

@@ -17,8 +17,9 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
-from oi_tui.engine.approval import Answerer, Approver, CodeProposal
+from oi_tui.engine.approval import Answerer, Approver, CodeProposal, Decision
 from oi_tui.engine.lmc import Chunk, Message
+from oi_tui.engine.magic import is_magic, run_magic, shell_line
 from oi_tui.engine.scopes import ApprovalScopes
 from oi_tui.external_editor import NoEditor, edit_text
 from oi_tui.messages import ApprovalRequested, ChunksReceived, InputRequested, TurnEnd, TurnEnded, TurnStarted
@@ -123,9 +124,23 @@ class ChatScreen(Screen[None]):
         if session is None or self._turn is not None:
             self.composer.send(text)
             return
-        self.transcript.apply(Message("user", "message", text).to_chunks())
         self.transcript.action_follow()
-        self._start(lambda approve, answer: session.respond(text, approve=approve, answer=answer))
+        if command := shell_line(text):
+            self._start(lambda _, answer: session.run_code("shell", command, approve=_run_own, answer=answer))
+        elif is_magic(text):
+            self._run_magic(session, text)
+        else:
+            self.transcript.apply(Message("user", "message", text).to_chunks())
+            self._start(lambda approve, answer: session.respond(text, approve=approve, answer=answer))
+
+    @work(group="magic", exit_on_error=False)
+    async def _run_magic(self, session: Session, line: str) -> None:
+        """Do what a line such as `%undo` asks for, and say what was done."""
+        result = await run_magic(session, line)
+        if result.transcript_changed:
+            self.transcript.load(list(session.history))
+        self._say(result.text)
+        self._show_status()
 
     def _start(self, chunks: Callable[[Approver, Answerer], AsyncGenerator[Chunk, None]]) -> None:
         assert self.session is not None
@@ -449,6 +464,11 @@ def write_private(folder: Path, data: bytes, suffix: str) -> Path:
     with os.fdopen(handle, "wb") as file:
         file.write(data)
     return Path(name)
+
+
+async def _run_own(proposal: CodeProposal) -> Decision:
+    """The user typed this very line and sent it: that is the approval."""
+    return Decision.run()
 
 
 def _kernel_name(session: Session) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from textual.app import ComposeResult
 from textual.screen import Screen
 
-from oi_tui.widgets.composer import HINT, Composer
+from oi_tui.widgets.composer import Composer
 from oi_tui.widgets.key_bar import KeyBar
 from oi_tui.widgets.top_bar import TopBar
 
@@ -29,5 +29,4 @@ class OpeningScreen(Screen[None]):
         yield KeyBar()
 
     def on_mount(self) -> None:
-        self.composer.busy = True
-        self.composer.prompt.placeholder = HINT
+        self.composer.wait()

@@ -144,6 +144,11 @@ class Composer(Vertical):
         """Put a text into the prompt, in place of what is there."""
         self.prompt.fill(text)
 
+    def wait(self) -> None:
+        """Queue messages without saying so: nothing runs yet, but soon somebody will be there to take them."""
+        self.busy = True
+        self.prompt.placeholder = HINT
+
     def adopt(self, other: Composer) -> None:
         """Go on where another composer stopped, which is no longer used."""
         self.prompt.adopt(other.prompt)
