@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -42,6 +43,19 @@ class Connection:
     @classmethod
     def over_ipc(cls, folder: Path, key: str) -> Connection:
         return cls("ipc", str(folder / "k"), key, _NUMBERS)
+
+    @classmethod
+    def over_tcp(cls, key: str) -> Connection:
+        """For systems without IPC sockets: five free ports, and signatures against everybody else on the machine."""
+        sockets = [socket.socket() for _ in _NUMBERS]
+        try:
+            for each in sockets:
+                each.bind(("127.0.0.1", 0))
+            ports = [each.getsockname()[1] for each in sockets]
+        finally:
+            for each in sockets:
+                each.close()
+        return cls("tcp", "127.0.0.1", key, dict(zip(_NUMBERS, ports, strict=True)))
 
     def url(self, channel: str) -> str:
         separator = ":" if self.transport == "tcp" else "-"
@@ -106,31 +120,31 @@ class Channels:
         for reader in readers:
             reader.cancel()
         await asyncio.gather(*readers, return_exceptions=True)
-        for socket in self._sockets.values():
-            socket.close(linger=0)
+        for each in self._sockets.values():
+            each.close(linger=0)
         self._sockets.clear()
         self._context.term()
 
     def _open(self, url: str, kind: int, identity: bytes) -> Socket:
-        socket = self._context.socket(kind)
-        socket.linger = 0
-        socket.reconnect_ivl = 5  # milliseconds; we connect before the kernel listens
-        socket.reconnect_ivl_max = 100
+        new = self._context.socket(kind)
+        new.linger = 0
+        new.reconnect_ivl = 5  # milliseconds; we connect before the kernel listens
+        new.reconnect_ivl_max = 100
         if kind == SocketType.SUB:
-            socket.rcvhwm = _QUEUED_MESSAGES if self.can_wait else 0
-            socket.subscribe(b"")
+            new.rcvhwm = _QUEUED_MESSAGES if self.can_wait else 0
+            new.subscribe(b"")
         else:
-            socket.identity = identity  # the kernel finds our stdin by the identity of our shell
-        socket.connect(url)
-        return socket
+            new.identity = identity  # the kernel finds our stdin by the identity of our shell
+        new.connect(url)
+        return new
 
     async def _read(self, channel: Channel) -> None:
-        socket = self._sockets[channel]
+        source = self._sockets[channel]
         turn_began = time.monotonic()
         while True:
             if channel == "iopub" and self.is_paused:
                 await self._flowing.wait()
-            frames = await socket.recv_multipart()
+            frames = await source.recv_multipart()
             try:
                 message = self._wire.decode(frames)
             except (ValueError, KeyError, AttributeError):

@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from oi_tui.engine.languages.process_tree import Process, describe_status, spawn
 
 _RAW_TAIL = 16 * 1024
 """Bytes kept of what the kernel itself writes to its real stdout and stderr: logs, the last words of a crash."""
+HAS_IPC = sys.platform != "win32"
 _LONGEST_SOCKET_PATH = 100
 """Bytes; the system's limit is 104 to 108 with the final zero."""
 
@@ -40,7 +42,9 @@ class KernelProcess:
     async def start(cls, environment: KernelEnvironment, *, cwd: Path, env: Mapping[str, str]) -> KernelProcess:
         """Start the process; it is not ready yet. Raises `KernelStartFailed`."""
         folder = _prepare(cwd)
-        self = cls(folder, Connection.over_ipc(folder, secrets.token_hex(32)), environment)
+        key = secrets.token_hex(32)
+        connection = Connection.over_ipc(folder, key) if HAS_IPC else Connection.over_tcp(key)
+        self = cls(folder, connection, environment)
         try:
             await self._spawn(cwd, env)
         except OSError as error:

@@ -5,8 +5,8 @@
     status = await process.wait()          # negative: the signal that ended it
     await process.kill_tree()              # nothing of it remains, whatever it did to hide
 
-If oi-tui dies in any way, the guardian (`guardian.py`) does the same by itself. POSIX; see `process_tree_windows` for
-the other kind.
+If oi-tui dies in any way, the guardian (`guardian.py`) does the same by itself. POSIX only: on Windows a job object
+would have to take the guardian's place.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ async def spawn(
     terminal. Without it the program has none. `pass_fds` keep their numbers. The caller still owns every descriptor it
     passes and closes its copies. Raises `OSError` when the program or the folder does not exist or cannot be executed.
     """
+    if sys.platform == "win32":
+        raise OSError(errno.ENOSYS, "programs cannot be run on Windows yet", os.fspath(argv[0]))
     streams = (stdin, stdout, stderr) if pty is None else (pty, pty, pty)
     mark = uuid.uuid4().hex
     ours, theirs = socket.socketpair()

@@ -11,8 +11,10 @@ import pytest
 import pytest_asyncio
 
 from oi_tui.engine.errors import KernelDied
+from oi_tui.engine.languages import kernel_process
 from oi_tui.engine.languages.environments import choose_environment
 from oi_tui.engine.languages.kernel_language import KernelLanguage
+from oi_tui.engine.languages.python_kernel import PythonKernel
 from tests.engine.languages.running import Answers, Running, run
 
 pytestmark = [pytest.mark.kernel, pytest.mark.asyncio(loop_scope="module")]
@@ -107,3 +109,12 @@ async def test_its_death_is_told(echo: EchoLanguage, tmp_path: Path) -> None:
         await run(echo, "die")
     ran = await run(echo, "again")
     assert ran.output == "again" and "The echo kernel ended with status 3" in ran.notices[0]
+
+
+async def test_without_ipc_sockets_signed_tcp_does_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_process, "HAS_IPC", False)
+    kernel = PythonKernel(env={**os.environ, "HOME": str(tmp_path)})
+    answers = Answers("there")
+    assert (await run(kernel, "print('hello', input())", answer=answers)).output == "there\nhello there\n"
+    assert kernel._kernel is not None and kernel._kernel.process.connection.url("shell").startswith("tcp://127.0.0.1:")
+    await kernel.aclose()

@@ -298,6 +298,8 @@ def _private_pipe(pub_thread: Any, folder: str) -> None:
     if not folder or not getattr(pub_thread, "_pipe_flag", False):
         return
     zmq: Any = importlib.import_module("zmq")
+    if not zmq.has("ipc"):
+        return
     from zmq.eventloop.zmqstream import ZMQStream
 
     address = f"ipc://{folder}/fork"
