@@ -26,6 +26,7 @@ from oi_tui.rendering.markdown_inline import harmless, inline_runs
 from oi_tui.rendering.markdown_table import Table
 
 _BULLETS = ("•", "◦", "·")
+_MARKS = " \t>-*+.)0123456789"
 _TASK = re.compile(r"\[([ xX])\][ \t]+")
 _CLOSING_FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})[ \t]*")
 _APART = frozenset({"fence", "code_block", "table_open", "heading_open", "math_block", "hr"})
@@ -114,7 +115,7 @@ class Builder:
             leaves: list[Leaf] = [BlankLeaf()] if gap else []
             place = _Place()
             self._mark(place, item, self._group if is_ordered else None)
-            leaves += self._leaves(item[1:-1], place) or [TextLeaf(*place.take(), [[]])]
+            leaves += self._leaves(item[1:-1], place) or self._unparsed(item[0], place)
             block = Block(leaves, self._group if is_ordered else None)
             yield Piece(line, end, block, "item", False, self._group, self._group.next_number)
             gap = self._is_blank(end - 1)
@@ -176,7 +177,7 @@ class Builder:
             case "blockquote_open":
                 bar = Prefix((("▎ ", ("quiet",)),), "> ")
                 inner = _Place(place.first + bar, place.rest + bar, place.depth)
-                leaves = self._leaves(group[1:-1], inner) or [TextLeaf(*inner.take(), [[]])]
+                leaves = self._leaves(group[1:-1], inner) or self._unparsed(opener, inner)
                 place.first = place.rest
                 return leaves
             case "bullet_list_open" | "ordered_list_open":
@@ -197,9 +198,15 @@ class Builder:
             if index and self._is_blank((items[index - 1][0].map or [0, 0])[1] - 1):
                 leaves.append(BlankLeaf(place.rest))
             self._mark(inner, item, numbers)
-            leaves += self._leaves(item[1:-1], inner) or [TextLeaf(*inner.take(), [[]])]
+            leaves += self._leaves(item[1:-1], inner) or self._unparsed(item[0], inner)
             place.first = place.rest
         return leaves
+
+    def _unparsed(self, token: Token, place: _Place) -> list[Leaf]:
+        """For a container without contents. It is empty, or nested so deep that the parser gave up: nothing is lost."""
+        start, end = token.map or (0, 0)
+        lines = [line.lstrip(_MARKS) for line in self._lines[start:end]]
+        return [TextLeaf(*place.take(), [[(harmless(line), PLAIN)] for line in lines if line] or [[]])]
 
     def _code(self, token: Token, place: _Place) -> CodeLeaf:
         language = token.info.split()[0].strip("{}.") if token.info.strip() else None

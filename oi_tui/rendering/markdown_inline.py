@@ -24,7 +24,8 @@ _INLINE_MATH = re.compile(
     r"\\\((?:[^\\\n]|\\(?!\)).)*?\\\)|\\\[(?:[^\\]|\\[^\]])*?\\\]|\$\$[^$]+\$\$|\$(?![\s$])[^$\n]*?[^\s$\\]\$(?!\d)",
     re.DOTALL,
 )
-_MATH_LIMIT = 2000
+_MATH_LIMIT = 1000
+_MATH_CLOSINGS = {"\\(": "\\)", "\\[": "\\]", "$$": "$$"}
 _MATH_OPENS = re.compile(r"\$\$|\\\[")
 _EMPHASES = {"strong_open": "strong", "em_open": "emphasis", "s_open": "struck"}
 
@@ -62,7 +63,12 @@ def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 def _math_inline(state: StateInline, silent: bool) -> bool:
     if state.src[state.pos] not in "$\\":
         return False
-    found = _INLINE_MATH.match(state.src, state.pos, min(state.posMax, state.pos + _MATH_LIMIT))
+    opening = state.src[state.pos : state.pos + 2]
+    closing = _MATH_CLOSINGS.get(opening, "$" if opening[0] == "$" else "")
+    end = min(state.posMax, state.pos + _MATH_LIMIT)
+    if not closing or state.src.find(closing, state.pos + len(closing), end) < 0:
+        return False
+    found = _INLINE_MATH.match(state.src, state.pos, end)
     if found is None:
         return False
     if not silent:
@@ -71,19 +77,22 @@ def _math_inline(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def _parser() -> MarkdownIt:
+def _parser(*without: str) -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     parser.block.ruler.before("fence", "math_block", _math_block, {"alt": ["paragraph", "blockquote", "list"]})
     parser.inline.ruler.before("escape", "math_inline", _math_inline)
-    return parser
+    return parser.disable(list(without))
 
 
 _PARSER = _parser()
+# Looking for the end of very many links takes time that grows with their square.
+_PARSER_WITHOUT_LINKS = _parser("link", "image")
+_MOST_BRACKETS = 1500
 
 
 def parse(source: str, env: dict[str, Any]) -> list[Token]:
     """The block tokens of sanitised Markdown. `env` keeps link definitions from one call to the next."""
-    return _PARSER.parse(source, env)
+    return (_PARSER if source.count("[") < _MOST_BRACKETS else _PARSER_WITHOUT_LINKS).parse(source, env)
 
 
 def harmless(text: str) -> str:
@@ -116,7 +125,8 @@ def inline_runs(token: Token | None, base: Meaning) -> list[list[Run]]:
                 _add(lines, line, meaning)
         elif kind in _EMPHASES:
             stack.append(meaning)
-            meaning = (*meaning, _EMPHASES[kind])
+            if _EMPHASES[kind] not in meaning:  # nesting may be as deep as the text is long
+                meaning = (*meaning, _EMPHASES[kind])
         elif kind == "link_open":
             stack.append(meaning)
             meaning = (*meaning, "link")

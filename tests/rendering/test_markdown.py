@@ -352,3 +352,24 @@ def test_no_line_is_wider_than_it_may_be(fragments: list[str], width: int) -> No
         assert line.strip.cell_length == cell_len(line.strip.text)
         assert line.text is not None
         assert line.strip.text[line.start :] == line.text
+
+
+def test_nothing_is_lost_however_deep_it_is_nested() -> None:
+    for mark in ("> ", "- ", "1. ", "> - "):
+        assert any("found" in line for line in drawn(mark * 200 + "found", 40))
+    assert drawn("-\n- x") == ["• ", "• x"]
+    assert drawn(">") == ["▎ "]
+    many = "".join("*a **b " for _ in range(3000)) + "found"
+    assert any("found" in line for line in drawn(many + "*" * 9000, 80))
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "text", ["![", "[", "[a](", "\\(", "\\[", "$$", "$a", "`a", "*a_", "~~a", "<a", "&a", "|", "#"]
+)
+def test_floods_of_signs_cost_what_they_are_long(text: str) -> None:
+    """Anything that grew with the square of the length would take minutes here."""
+    flood = text * (60_000 // len(text))
+    lines = drawn(flood + "\n\nfound", 80)
+    assert lines[-1] == "found"
+    assert sum(line.count("a") for line in lines) == flood.count("a")
