@@ -1,7 +1,7 @@
 """The guardian: a tiny process between oi-tui and each program it starts. It ends the whole tree when oi-tui dies.
 
-It is run as a script (`python -I -S guardian.py …`), so it uses the standard library only and imports next to nothing:
-12 ms and 9 MB. `process_tree` starts it and speaks with it over a socket pair:
+It is run as a script (`python -I -S guardian.py …`), so it is one file, uses the standard library only and imports next
+to nothing: 15 ms and 11 MB. `process_tree` starts it and speaks with it over a socket pair:
 
     guardian → oi-tui   started <pid> | failed <errno> | exit <status> | ended
     oi-tui → guardian   signal <number> group|process | end <grace in ms> | release

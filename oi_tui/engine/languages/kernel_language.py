@@ -119,7 +119,6 @@ class KernelLanguage:
         if self._run is not None:
             self._run.fail(error)
         await self._discard_kernel()
-        self.cwd = self._start_folder
         self._do(self.warm())
 
     async def aclose(self) -> None:
@@ -130,10 +129,10 @@ class KernelLanguage:
         kernel = self._kernel
         graceful = kernel is not None and self._has_state and not self.is_running
         await self._discard_kernel(graceful=graceful)
-        chores = [task for task in (*self._chores, self._stopping) if task is not None]
-        for task in chores:
-            task.cancel()
-        await asyncio.gather(*chores, return_exceptions=True)
+        for chore in self._chores:
+            chore.cancel()
+        under_way = [task for task in (*self._chores, self._stopping) if task is not None]
+        await asyncio.gather(*under_way, return_exceptions=True)
 
     # The kernel ------------------------------------------------------------------------------------------------
 
@@ -194,6 +193,7 @@ class KernelLanguage:
             await kernel.end()
             raise LanguageError(f"The {self.title} was closed.")
         self._kernel = kernel
+        self.cwd = self._start_folder
         self._do(self._mourn(kernel))
         return kernel
 

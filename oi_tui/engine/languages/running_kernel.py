@@ -162,7 +162,7 @@ class RunningKernel:
                 await self._shake_hands()
                 if (self.info.get("language_info") or {}).get("name") == "python":
                     await self._set_up()
-                if self.report.get("streams", "missing"):
+                if self.report.get("publisher", "missing"):
                     self.channels.can_wait = False
                 self.take_late_output()  # what start-up files print is not the code's
         except KernelDied:

@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from oi_tui.engine.errors import LanguageError
+from oi_tui.engine.languages.kernel_setup import PARTS
 from oi_tui.engine.languages.python_kernel import PythonKernel
 from tests.engine.languages.running import Answers, Ran, Running, run, until
 
@@ -334,7 +335,7 @@ async def test_nobody_else_can_reach_the_kernel(kernel: PythonKernel) -> None:
 
 async def test_all_parts_of_the_set_up_fit_this_ipykernel(kernel: PythonKernel) -> None:
     assert kernel._kernel is not None
-    assert kernel._kernel.report == {"streams": "", "tracker": "", "interrupts": "", "inspection": ""}
+    assert kernel._kernel.report == dict.fromkeys(PARTS, "")
 
 
 async def test_two_hundred_turns_leave_nothing_behind(kernel: PythonKernel) -> None:

@@ -1,16 +1,15 @@
 """stdout and stderr of the kernel: in order, complete, and never faster than the reader.
 
 ipykernel keeps one buffer per stream, so text written to both within a flush interval changes places; it decodes what
-programs write to descriptors 1 and 2 in pieces of 1000 bytes, cutting characters; and its publisher drops messages
-when the reader is slow. Here both streams share one buffer, descriptors are decoded across reads, and a full queue
-makes the writer wait, as a terminal does.
+programs write to descriptors 1 and 2 in pieces of 1000 bytes, cutting characters; and it never makes a writer wait.
+Here both streams share one buffer, descriptors are decoded across reads, and whoever writes faster than `publisher`
+can send waits, as on a terminal.
 """
 
 from __future__ import annotations
 
 import codecs
 import contextlib
-import importlib
 import os
 import select
 import sys
@@ -34,8 +33,6 @@ PATIENCE = 0.1
 """Seconds that the code waits at most for what others write to be taken in."""
 PENDING = 1024 * 1024
 """Characters that may wait in the kernel before a writer has to wait."""
-QUEUED_MESSAGES = 256
-"""Messages that may wait for a slow reader."""
 
 
 class Buffer:
@@ -245,8 +242,6 @@ def install(ip: Any, options: dict[str, Any]) -> None:
             getattr(stream, name)
         for name in ("_really_send", "schedule", "socket"):
             getattr(stream.pub_thread, name)
-    _wait_for_the_reader(streams[0].pub_thread)
-    _private_pipe(streams[0].pub_thread, options["folder"])
     for stream in streams:
         stream.flush()
     buffer = Buffer()
@@ -276,52 +271,3 @@ def _remember_nothing(ip: Any) -> None:
         return
     ip._tee = lambda channel: contextlib.nullcontext()
     ip.events.register("post_run_cell", lambda result: history.outputs.clear())
-
-
-def _wait_for_the_reader(pub_thread: Any) -> None:
-    """A full queue makes the publishing thread wait instead of dropping messages."""
-    zmq: Any = importlib.import_module("zmq")
-    done = threading.Event()
-
-    def configure() -> None:
-        pub_thread.socket.setsockopt(zmq.XPUB_NODROP, 1)
-        pub_thread.socket.setsockopt(zmq.SNDHWM, QUEUED_MESSAGES)
-        done.set()
-
-    pub_thread.schedule(configure)
-    if not done.wait(5):
-        raise RuntimeError("the publishing thread does not answer")
-
-
-def _private_pipe(pub_thread: Any, folder: str) -> None:
-    """Forked children publish through a TCP port that everybody on the machine can reach; make it a private socket."""
-    if not folder or not getattr(pub_thread, "_pipe_flag", False):
-        return
-    zmq: Any = importlib.import_module("zmq")
-    if not zmq.has("ipc"):
-        return
-    from zmq.eventloop.zmqstream import ZMQStream
-
-    address = f"ipc://{folder}/fork"
-    done = threading.Event()
-
-    def rebind() -> None:
-        context = pub_thread.socket.context
-        pipe_in = context.socket(zmq.PULL)
-        pipe_in.linger = 0
-        pipe_in.bind(address)
-        old, pub_thread._pipe_in = pub_thread._pipe_in, ZMQStream(pipe_in, pub_thread.io_loop)
-        pub_thread._pipe_in.on_recv(pub_thread._handle_pipe_msg)
-        old.close()
-        done.set()
-
-    def pipe_out() -> Any:
-        context = zmq.Context()
-        socket = context.socket(zmq.PUSH)
-        socket.linger = 3000
-        socket.connect(address)
-        return context, socket
-
-    pub_thread.schedule(rebind)
-    if done.wait(5):
-        pub_thread._setup_pipe_out = pipe_out
