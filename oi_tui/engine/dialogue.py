@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import asdict
+from functools import partial
 
 from oi_tui.engine import context, prompts
 from oi_tui.engine.errors import ContextTooLong, ModelError, ToolsUnsupported
@@ -14,7 +16,7 @@ from oi_tui.engine.llm.attempts import RequestAllowance, answer
 from oi_tui.engine.llm.base import Capabilities, ChatModel, Delta, ModelRequest, Usage
 from oi_tui.engine.llm.fenced import FencedParser
 from oi_tui.engine.llm.openai_messages import to_openai
-from oi_tui.engine.llm.pieces import CodeEnd, CodeStart, CodeText, Piece, Text
+from oi_tui.engine.llm.pieces import CodeEnd, CodeStart, CodeText, Piece, Reasoning, Text
 from oi_tui.engine.llm.tool_calls import CUT_REASONS, ToolCallParser, execute_tool
 from oi_tui.engine.lmc import Chunk, Message, new_id, notice
 from oi_tui.engine.recording import Recording
@@ -53,7 +55,10 @@ class Dialogue:
         budget = context.input_budget(capabilities, self.settings.llm)
         was_halved = False
         while True:
-            request, trimmed = self._request(history, capabilities, budget, loop_message)
+            make = partial(self._request, history, capabilities, budget, loop_message)
+            # Scaling a large picture down takes long enough to be felt.
+            has_pictures = any(message.type == "image" for message in history)
+            request, trimmed = await asyncio.to_thread(make) if has_pictures else make()
             if trimmed is not None:
                 yield notice("trimmed", str(trimmed))
             started = False
@@ -156,10 +161,11 @@ class _Reading:
     def feed(self, delta: Delta) -> list[Chunk]:
         out: list[Chunk] = []
         if delta.reasoning:
-            out.append(Chunk("assistant", "reasoning", None, delta.reasoning, recipient="user", id=self._reasoning_id))
+            out.append(self._thought(delta.reasoning))
         if delta.text:
             out += self._chunks("text", self._text_parser.feed(delta.text))
         if delta.tool_calls:
+            out += self._chunks("text", self._text_parser.finish())  # what was held back comes before the call
             out += self._chunks("tool", self._tool_parser.feed(delta.tool_calls))
         return out
 
@@ -179,6 +185,8 @@ class _Reading:
                 case Text(text):
                     self._message_id = self._message_id or new_id()
                     out.append(Chunk("assistant", "message", None, text, id=self._message_id))
+                case Reasoning(text):
+                    out.append(self._thought(text))
                 case CodeStart():
                     self._message_id = None
                     self._code[key] = (new_id(), piece.language)
@@ -190,12 +198,15 @@ class _Reading:
                     out += self._end(*self._code[key], piece)
         return out
 
+    def _thought(self, text: str) -> Chunk:
+        return Chunk("assistant", "reasoning", None, text, recipient="user", id=self._reasoning_id)
+
     def _end(self, code_id: str, language: str, piece: CodeEnd) -> list[Chunk]:
         end = Chunk("assistant", "code", language, end=True, id=code_id)
+        if piece.problem is not None:
+            self._recording.note(code_id, problem=piece.problem)
         if piece.complete:
             self._whole += 1
-            if piece.problem is not None:
-                self._recording.note(code_id, problem=piece.problem)
             return [end]
         self._cut += 1
         self._recording.note(code_id, state=CodeFate.INCOMPLETE)

@@ -303,6 +303,14 @@ async def test_reasoning_is_kept_apart_and_never_sent_back(desk: Callable[..., D
     assert "hmm" not in json.dumps(d.sent())
 
 
+async def test_thinking_aloud_is_kept_apart_and_its_code_never_offered(desk: Callable[..., Desk]) -> None:
+    d = desk("<think>Perhaps\n```python\nrm()\n```\n</think>\nNo need.", capabilities=Capabilities())
+    await d.ask("a")
+    assert d.proposals == []
+    assert [m["type"] for m in d.session.messages] == ["message", "reasoning", "message"]
+    assert d.session.messages[-1]["content"] == "No need."
+
+
 async def test_stopping_closes_the_model_and_keeps_the_text(desk: Callable[..., Desk]) -> None:
     d = desk(["Some of it", asyncio.Event()], "Next.")
     stream = d.session.respond("go", approve=d.approve, answer=no_answer)
