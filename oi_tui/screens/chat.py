@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import re
-import tempfile
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,21 +14,20 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
-from oi_tui.engine.approval import Answerer, Approver, CodeProposal, Decision
+from oi_tui.engine.approval import Answerer, Approver, CodeProposal
 from oi_tui.engine.lmc import Chunk, Message
 from oi_tui.engine.magic import is_magic, run_magic, shell_line
-from oi_tui.engine.scopes import ApprovalScopes
+from oi_tui.engine.scopes import ApprovalScopes, Scope
 from oi_tui.external_editor import NoEditor, edit_text
 from oi_tui.messages import ApprovalRequested, ChunksReceived, InputRequested, TurnEnd, TurnEnded, TurnStarted
+from oi_tui.open_outside import write_result
 from oi_tui.screens.output import OutputScreen
 from oi_tui.turn import Turn
 from oi_tui.widgets.block import Block
 from oi_tui.widgets.composer import Composer
 from oi_tui.widgets.find_bar import FindBar
-from oi_tui.widgets.image_block import ImageBlock
 from oi_tui.widgets.key_bar import KeyBar
 from oi_tui.widgets.notice_block import NoticeBlock
-from oi_tui.widgets.rich_block import RichBlock
 from oi_tui.widgets.run_bar import RunBar
 from oi_tui.widgets.status_bar import KernelState, Mode, Status
 from oi_tui.widgets.top_bar import TopBar
@@ -89,9 +85,7 @@ class ChatScreen(Screen[None]):
             self.session = session
             self.scopes.clear()
             self.transcript.load(list(session.history))
-        if session.settings.auto_run and session.settings.safe_mode == "off":
-            self._set_mode(Mode.RUN_ALL)
-        self._show_status()
+        self._read_mode()
         self._send_next()
 
     @property
@@ -125,8 +119,8 @@ class ChatScreen(Screen[None]):
             self.composer.send(text)
             return
         self.transcript.action_follow()
-        if command := shell_line(text):
-            self._start(lambda _, answer: session.run_code("shell", command, approve=_run_own, answer=answer))
+        if (command := shell_line(text)) is not None:
+            self._run_own("shell", command, is_typed=True)
         elif is_magic(text):
             self._run_magic(session, text)
         else:
@@ -140,12 +134,30 @@ class ChatScreen(Screen[None]):
         if result.transcript_changed:
             self.transcript.load(list(session.history))
         self._say(result.text)
-        self._show_status()
+        self._read_mode()
 
-    def _start(self, chunks: Callable[[Approver, Answerer], AsyncGenerator[Chunk, None]]) -> None:
+    def _run_own(self, language: str, code: str, *, is_typed: bool = False) -> None:
+        """Run the user's own code. A line that was just typed and sent is approved by that, unless it hides something:
+        it may have been pasted."""
+        session = self.session
+        if session is None or self._turn is not None:
+            self.notify("Wait until this turn has ended, or stop it with Esc.", markup=False)
+        elif code.strip():
+            scopes = ApprovalScopes()
+            if is_typed:
+                scopes.allow(Scope.THIS_CODE, CodeProposal("", language, code))
+            self._start(
+                lambda approve, answer: session.run_code(language, code, approve=approve, answer=answer), scopes.covers
+            )
+
+    def _start(
+        self,
+        chunks: Callable[[Approver, Answerer], AsyncGenerator[Chunk, None]],
+        allows: Callable[[CodeProposal], bool] | None = None,
+    ) -> None:
         assert self.session is not None
         self._can_retry = False
-        self._turn = Turn(self.session, chunks, self.post_message, self._runs_unasked)
+        self._turn = Turn(self.session, chunks, self.post_message, allows or self._runs_unasked)
         self.composer.busy = self.transcript.is_busy = True
         self.refresh_bindings()
         self.run_turn(self._turn)
@@ -294,6 +306,15 @@ class ChatScreen(Screen[None]):
         is_safe = self.session is not None and self.session.settings.safe_mode != "off"
         self._set_mode(self.mode.following(safe=is_safe))
 
+    def _read_mode(self) -> None:
+        """The settings have changed: so has the mode, perhaps."""
+        assert self.session is not None
+        settings = self.session.settings
+        if settings.auto_run and settings.safe_mode == "off":
+            self._set_mode(Mode.RUN_ALL)
+        else:
+            self._set_mode(Mode.ASK if self.mode is Mode.RUN_ALL else self.mode)
+
     def _set_mode(self, mode: Mode) -> None:
         self.mode = mode
         if self.session is not None:
@@ -319,14 +340,8 @@ class ChatScreen(Screen[None]):
     @on(Transcript.RunRequested)
     def _run_requested(self, event: Transcript.RunRequested) -> None:
         event.stop()
-        session = self.session
-        if session is None or self._turn is not None:
-            self.notify("Wait until this turn has ended, or stop it with Esc.", markup=False)
-            return
         self.transcript.action_follow()
-        self._start(
-            lambda approve, answer: session.run_code(event.language, event.code, approve=approve, answer=answer)
-        )
+        self._run_own(event.language, event.code)
 
     # -- moving about ------------------------------------------------------------------------------------------------
 
@@ -385,15 +400,10 @@ class ChatScreen(Screen[None]):
     async def _open_outside(self, block: Block) -> None:
         if self.session is None:
             return
-        if isinstance(block, ImageBlock):
-            data, suffix = block.data, "." + block.format.rpartition(".")[2].replace("base64", "png")
-        elif isinstance(block, RichBlock):
-            data, suffix = block.content.encode("utf-8", "replace"), ".html" if block.format == "html" else ".txt"
-        else:
-            return
-        path = await asyncio.to_thread(write_private, self.session.folder, data, suffix)
-        self.app.open_url(path.as_uri())
-        self.notify(f"Opened {path}", markup=False)
+        path = await asyncio.to_thread(write_result, block, self.session.folder)
+        if path is not None:
+            self.app.open_url(path.as_uri())
+            self.notify(f"Opened {path}", markup=False)
 
     # -- finding -----------------------------------------------------------------------------------------------------
 
@@ -455,20 +465,6 @@ class ChatScreen(Screen[None]):
         )
         self.query_one(TopBar).status = status
         self.query_one(KeyBar).status = status
-
-
-def write_private(folder: Path, data: bytes, suffix: str) -> Path:
-    """A file of its own in the conversation's folder that only its user can read. `suffix` is made harmless."""
-    clean = re.sub(r"[^.a-zA-Z0-9]", "", suffix)[:8]
-    handle, name = tempfile.mkstemp(prefix="result-", suffix=clean, dir=folder)
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-    return Path(name)
-
-
-async def _run_own(proposal: CodeProposal) -> Decision:
-    """The user typed this very line and sent it: that is the approval."""
-    return Decision.run()
 
 
 def _kernel_name(session: Session) -> str:

@@ -211,9 +211,13 @@ class CodeBlock(Block):
         """The run is over."""
         self.active_line = None
         self._ended_at = monotonic()
+        self.output.close()
         if self.state is CodeState.RUNNING:
-            failed = self.error_line is not None or self.output.ends_in_traceback
-            self.state = CodeState.FAILED if failed else CodeState.DONE
+            error = self.output.error
+            if error == "KeyboardInterrupt":
+                self.state = CodeState.STOPPED
+            else:
+                self.state = CodeState.FAILED if error or self.error_line is not None else CodeState.DONE
         self.changed()
 
     def settle(self, *, stopped: bool = False) -> None:

@@ -201,9 +201,10 @@ class CodeLines:
             [runs] = slice_runs(runs, [cut])
         digits = self.gutter_width() - 3
         number = line + 1 if section == 0 else ""
-        sign = look.sign if section == 0 or look.is_active else " "
+        sign = look.sign if section == 0 else "↪"
+        sign_style = look.sign_style if section == 0 else theme.faint
         style = theme.render.style
-        content = [Segment(f"{number:>{digits}} ", theme.faint), Segment(f"{sign} ", look.sign_style)]
+        content = [Segment(f"{number:>{digits}} ", theme.faint), Segment(f"{sign} ", sign_style)]
         content += [Segment(text, style(*meaning) if meaning else None) for text, meaning in runs]
         if look.time is not None and is_last:
             content = _with_time(content, look.time, look.longest, inner_width(width), theme)

@@ -23,7 +23,8 @@ LIVE_ROWS = 14
 EXPANDED_ROWS = 1000
 """Rows shown when everything is expanded; more is for the full-size pane."""
 _LONGEST_ROWS_OF_LINE = EXPANDED_ROWS
-_LAST_LINE_OF_ERROR = re.compile(r"[\w.]+(?:Error|Exception|Exit|Iteration|Warning)\b|SyntaxError")
+_LONGEST_TRACEBACK = 200
+_LAST_LINE_OF_ERROR = re.compile(r"(?:[\w.]+(?:Error|Exception|Exit|Iteration|Warning)|KeyboardInterrupt)\b")
 
 Row = tuple[StyledText, str, bool]
 """A drawn row: pieces, its text, and whether its line goes on."""
@@ -52,18 +53,18 @@ class OutputLines:
         return self.terminal.text()
 
     @property
-    def ends_in_traceback(self) -> bool:
-        """True if the last line names an error under a traceback."""
+    def error(self) -> str:
+        """The name of the error in the last line, if a traceback stands above it; otherwise empty."""
         terminal = self.terminal
         if terminal.is_empty:
-            return False
+            return ""
         last = terminal.end - 1
         while last > terminal.first and not terminal.plain(last).strip():
             last -= 1
-        if not _LAST_LINE_OF_ERROR.match(terminal.plain(last)):
-            return False
-        above = range(max(terminal.first, last - 200), last)
-        return any("Traceback (most recent call last)" in terminal.plain(number) for number in above)
+        found = _LAST_LINE_OF_ERROR.match(terminal.plain(last))
+        above = range(max(terminal.first, last - _LONGEST_TRACEBACK), last)
+        is_error = found and any("Traceback (most recent call last)" in terminal.plain(number) for number in above)
+        return found[0] if found and is_error else ""
 
     def append(self, text: str) -> None:
         """Print foreign text, cut anywhere."""
