@@ -134,7 +134,8 @@ def inline_runs(token: Token | None, base: Meaning) -> list[list[Run]]:
             link_target = str(child.attrGet("href") or "")
         elif kind == "image":
             _add(lines, f"[image: {child.content}]", (*meaning, "quiet"))
-            _add(lines, f" {child.attrGet('src') or ''}", (*meaning, "link"))
+            _add(lines, " ", meaning)
+            _add(lines, str(child.attrGet("src") or ""), (*meaning, "link"))
         elif kind.endswith("_close") and stack:
             meaning = stack.pop()
             if kind == "link_close" and not _says(lines, link_start, link_target):

@@ -86,7 +86,7 @@ def test_pictures_and_html_are_text() -> None:
 def test_headings() -> None:
     lines = rendered("# One\ntext\n## Two\n\nmore")
     assert [line.strip.text for line in lines] == ["One", "text", "", "Two", "", "more"]
-    assert meanings("# One")["One"] == "bold underline blue"
+    assert meanings("# One")["One"] == "bold blue"
     assert "bold" in meanings("### *Three* x")["Three"]
 
 
