@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oi_tui.engine.hidden_text import Kind, find_hidden, reveal, summary
@@ -161,6 +161,7 @@ def test_the_summary_is_one_line() -> None:
     )
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_no_control_character_is_left_unrevealed(text: str) -> None:
     revealed = reveal(text).text
@@ -170,6 +171,7 @@ def test_no_control_character_is_left_unrevealed(text: str) -> None:
     assert not [c for c in revealed if c in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"]
 
 
+@settings(deadline=None)
 @given(
     st.text(alphabet="ab_ \n\"'#/*`\\аеxΔ漢\u200b\u202eﬁ！", max_size=80),
     st.sampled_from(["python", "shell", "java", None]),

@@ -105,6 +105,7 @@ def test_any_text_cut_anywhere(render: Callable[[Iterable[str]], list[Strip]], p
     assert_harmless(render([text[start : start + size] for start in range(0, len(text), size)]))
 
 
+@settings(deadline=None)
 @given(st.lists(st.one_of(st.sampled_from(TROUBLE), st.text(max_size=8)), max_size=8))
 def test_names_titles_and_code(pieces: list[str]) -> None:
     text = "".join(pieces)

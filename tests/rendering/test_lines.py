@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -58,6 +58,7 @@ def test_emoji_with_joiners_are_not_cut() -> None:
     assert wrapped(family * 3, 4) == [family * 2, family]
 
 
+@settings(deadline=None)
 @given(
     st.text(alphabet="ab  漢é。（👩\u200d\u0301", max_size=60),
     st.integers(2, 20),
@@ -75,6 +76,7 @@ def test_wrapping_fits_and_loses_only_blanks(text: str, width: int, first: int |
     assert not text[place:].strip(" ")
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="ab c d", max_size=80), st.integers(1, 12))
 def test_both_ways_of_wrapping_agree(text: str, width: int) -> None:
     """A text with one wide character far behind wraps in front of it as it does without."""
@@ -138,6 +140,7 @@ def test_marking_ranges_changes_colours_only() -> None:
     assert all(segment.style and segment.style.bold for segment in marked if segment.text in ("h", "e", "o "))
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(max_size=5), max_size=5), st.lists(st.integers(0, 25), max_size=8))
 def test_marking_any_ranges_keeps_the_text(parts: list[str], edges: list[int]) -> None:
     edges = sorted(set(edges))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oi_tui.rendering import sanitise as module
@@ -113,6 +113,7 @@ pieces_of_trouble = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(pieces_of_trouble, st.sampled_from(["none", "sgr", "motion"]), st.booleans())
 def test_any_text_cut_anywhere(pieces: list[str], keep: str, one_by_one: bool) -> None:
     def new() -> Sanitiser:
@@ -132,6 +133,7 @@ def test_any_text_cut_anywhere(pieces: list[str], keep: str, one_by_one: bool) -
         assert not any("\x7f" <= character <= "\x9f" or "\ud800" <= character <= "\udfff" for character in shown)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200), st.integers(0, 200))
 def test_any_bytes_cut_anywhere(data: bytes, cut: int) -> None:
     sanitiser, decoder = Sanitiser(), utf8_decoder()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.color import Color
 
@@ -69,12 +69,14 @@ def test_the_palette_is_the_theme_s() -> None:
     assert sgr.to_segments([("x", DEFAULT)], THEME)[0].style is None
 
 
+@settings(deadline=None)
 @given(st.lists(st.one_of(st.sampled_from(["\x1b[31m", "\x1b[0m", "\x1b[m", "\x1b[1;4m", "\x1b[38;5;7m"]), st.text())))
 def test_the_quick_way_to_the_state_at_the_end_is_right(parts: list[str]) -> None:
     text = sanitise("".join(parts), keep_sgr=True)
     assert sgr.state_after(text, Sgr(5)) == sgr.split(text, Sgr(5))[1]
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="0123456789;:", max_size=30))
 def test_any_parameters_make_a_state_that_can_be_drawn(parameters: str) -> None:
     state = DEFAULT.after(parameters)

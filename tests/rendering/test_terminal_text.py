@@ -221,6 +221,7 @@ PRINTED = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(PRINTED, st.integers(1, 12))
 @example(pieces=["\x1b[A", "\x08", "漢"], size=1)
 def test_output_cut_anywhere_is_the_same_output(pieces: list[str], size: int) -> None:
@@ -244,7 +245,7 @@ def _same(one: TerminalText, other: TerminalText) -> bool:
     return characters(one) == characters(other)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(PRINTED, max_size=8), st.integers(2, 9), st.booleans())
 def test_a_view_that_is_updated_equals_a_new_one(feeds: list[list[str]], width: int, is_wrapped: bool) -> None:
     terminal = TerminalText(max_lines=70)
