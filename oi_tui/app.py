@@ -247,11 +247,15 @@ class OiApp(Window):
     def _facts(self) -> dict[str, str]:
         return {
             "model": self.settings.llm.model or "none chosen",
-            "code": self.session.languages.python.description if self.session else "starting",
+            "code": self._what_runs_code(),
             "keys": str(keymap.keymap_path()),
             "profile": self.settings.profile or "default",
             "version": __version__,
         }
+
+    def _what_runs_code(self) -> str:
+        languages = self.session.languages if self.session is not None else None
+        return languages.python.description if languages is not None else "not started yet"
 
     def action_copy(self) -> None:
         """Copy what is selected in the prompt or on the screen, else the block with the cursor."""

@@ -89,7 +89,8 @@ class Inspector:
 
 async def _variables(session: Session | None) -> list[PanelRow]:
     """The kernel's variables, newest last. A language that cannot be asked has none."""
-    ask = getattr(session.languages.python, "variables", None) if session is not None else None
+    languages = session.languages if session is not None else None
+    ask = getattr(languages.python, "variables", None) if languages is not None else None
     if ask is None:
         return []
     rows = [PanelRow(row["name"], row["value"] or row["type"]) for row in await ask()]

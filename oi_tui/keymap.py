@@ -57,12 +57,18 @@ PLACES = {
     "prompt": "At the prompt",
     "search": "In the search for earlier messages",
     "code": "On code that waits for you",
+    "scope": "Choosing what runs without asking",
     "editor": "While editing code",
     "run": "While code runs",
     "input": "Answering a program",
     "transcript": "In the transcript",
     "find": "In the search in the transcript",
+    "output": "In the output on the whole screen",
+    "panel": "In the panel at the side",
     "app": "Everywhere",
+    "welcome": "Choosing a model",
+    "settings": "In the settings",
+    "quit": "When asked before quitting",
 }
 """Where keys act, by the first part of their id, in the order of the key sheet."""
 _FIRST = ("prompt.send", "prompt.newline", "prompt.earlier", "prompt.later", "prompt.search", "prompt.editor")
