@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from oi_tui.engine.languages.catalogue import find_executable
-from oi_tui.engine.languages.process_language import DRIVERS, ProcessLanguage
+from oi_tui.engine.languages.process_language import DRIVERS, ProcessLanguage, first_code_line
 from oi_tui.engine.languages.pty_process import PtyProcess
 from oi_tui.engine.languages.run import Run
-from oi_tui.engine.languages.terminal_input import SURE, waiting_for_input
 
 
 class JavaScript(ProcessLanguage):
@@ -31,23 +30,12 @@ class JavaScript(ProcessLanguage):
         process.send(f"run {code}")
 
     def first_line(self, run: Run) -> int | None:
-        return first_code_line(run.code.code, "//")
+        return first_code_line(run.code.code, "//", "/*", "*")
 
     def send_interrupt(self, process: PtyProcess) -> None:
         process.send("interrupt")
         process.interrupt()  # for programs that the code runs and waits for
-        if waiting_for_input(process.terminal, "", SURE):
-            process.terminal.write(b"\x04")  # a blocking read of stdin is not ended by signals
 
     @staticmethod
     def _program() -> str:
         return find_executable("node") or find_executable("nodejs") or "node"
-
-
-def first_code_line(text: str, comment: str) -> int:
-    """The number of the first line that holds more than blanks and a comment; 1 if none does."""
-    for number, line in enumerate(text.split("\n"), 1):
-        stripped = line.strip()
-        if stripped and not stripped.startswith(comment):
-            return number
-    return 1

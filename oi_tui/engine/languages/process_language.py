@@ -36,15 +36,14 @@ from oi_tui.engine.lmc import Chunk, notice
 TICK = 0.03
 """Seconds between two looks at a line that is sampled, and at whether the code waits for input."""
 
-_STOP_STEPS: tuple[tuple[float, int, bool], ...] = (
-    (0.0, signal.SIGINT, True),
-    (0.7, signal.SIGINT, True),
-    (1.3, signal.SIGTERM, False),
-    (1.5, signal.SIGKILL, False),
-    (1.0, 0, True),
+_STOP_STEPS = (
+    (0.0, "interrupt"),
+    (0.2, "close input"),
+    (0.5, "interrupt"),
+    (1.3, "terminate what it runs"),
+    (1.5, "kill what it runs"),
 )
-"""Seconds to wait; the signal for what is in the foreground (0: end the language's process); and whether the signal is
-meant for the language's own process too, should that be in the foreground."""
+"""Seconds to wait for the code to end, and what is done if it has not. A second after the last its process is ended."""
 
 DRIVERS = Path(__file__).with_name("drivers")
 """The programs that run blocks inside the runtimes."""
@@ -94,6 +93,10 @@ class ProcessLanguage(ABC):
 
     def say_goodbye(self, process: PtyProcess) -> None:
         """Ask the program to leave by itself. It will be told by SIGTERM at once and by SIGKILL soon."""
+        return None
+
+    def introduce(self, process: PtyProcess) -> None:
+        """Say what has to be said to the started program before it is ready."""
         return None
 
     def sample_line(self, process: PtyProcess, run: Run) -> int | None:
@@ -209,6 +212,7 @@ class ProcessLanguage(ABC):
     async def _start(self) -> PtyProcess:
         process = await self._spawn()
         try:
+            self.introduce(process)
             await self._until_ready(process)
         except BaseException:
             await process.close(grace=0)
@@ -384,15 +388,20 @@ class ProcessLanguage(ABC):
 
     async def _stop(self, process: PtyProcess, run: Run) -> None:
         """Interrupt, and become firmer until the code has ended. Ends the process itself when nothing else helps."""
-        for pause, signum, own_process in _STOP_STEPS:
+        for pause, step in _STOP_STEPS:
             if await run.ends_within(pause) or process.returncode is not None:
                 return
-            if not signum:
-                break
-            if signum == signal.SIGINT:
-                self.send_interrupt(process)
-            elif own_process or not process.in_foreground:
-                process.signal_foreground(signum)
+            match step:
+                case "interrupt":
+                    self.send_interrupt(process)
+                case "close input" if waiting_for_input(process.terminal, "", SURE):
+                    process.terminal.write(b"\x04")  # many runtimes do not interrupt a blocking read
+                case "terminate what it runs" if not process.in_foreground:
+                    process.signal_foreground(signal.SIGTERM)
+                case "kill what it runs" if not process.in_foreground:
+                    process.signal_foreground(signal.SIGKILL)
+        if await run.ends_within(1.0) or process.returncode is not None:
+            return
         run.ended_by_us = "did not stop and was ended"
         await process.process.kill_tree(grace=0)
         process.wake()
@@ -432,3 +441,12 @@ async def _asked(answer: Answerer, request: InputRequest) -> str | None:
 def _last_words(text: str) -> str:
     words = last_line(text.rstrip())
     return f"Its last words: {words}" if words else ""
+
+
+def first_code_line(text: str, *comment: str) -> int:
+    """The number of the first line that holds more than blanks and a comment; 1 if none does."""
+    for number, line in enumerate(text.split("\n"), 1):
+        stripped = line.strip()
+        if stripped and not stripped.startswith(comment):
+            return number
+    return 1
