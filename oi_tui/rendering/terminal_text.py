@@ -8,14 +8,21 @@ updates of one bar. Its cost is that of the new text. `oi_tui.rendering.terminal
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from weakref import WeakSet
-
-from rich.cells import cell_len
 
 from oi_tui.rendering import sgr
 from oi_tui.rendering.sanitise import Sanitiser, show_bidi
-from oi_tui.rendering.sgr import DEFAULT, Sgr, StyledText
+from oi_tui.rendering.sgr import DEFAULT, StyledText
+from oi_tui.rendering.terminal_rows import (
+    CellRow,
+    FixedRow,
+    RawRow,
+    Row,
+    expand,
+    expand_pieces,
+    length_of,
+    without_overwritten,
+)
 
 MAX_LINES = 10_000
 MAX_CHARS = 8 << 20
@@ -25,61 +32,12 @@ LONGEST_LINE = 1 << 16
 REACH = 64
 """How far up a program may move, in lines."""
 _LONGEST_EDITED = 1 << 13
-TAB_SIZE = 8
 
 _EDIT = re.compile(r"[\r\x08]|\x1b\[[0-9]*[A-GJK]")
 # The spinners of a flood. Sequences are stepped over: their last letter is not a character on the line.
 _TYPED_OVER = re.compile(r"(\x1b\[[0-9;:]*[A-Za-z])|[^\n\r\x08\x1b\t]\x08(?=[^\n\r\x08\x1b\t])")
 _LINE_END = re.compile(r"\r+\n")
 _TOKEN = re.compile(r"[\n\r\x08]|\x1b\[([0-9;:]*)([A-GJKm])|[^\n\r\x08\x1b]+")
-
-
-@dataclass(slots=True)
-class _Raw:
-    """A line with colours, as it came: taken apart only when it is looked at."""
-
-    text: str
-    state: Sgr
-
-
-@dataclass(slots=True)
-class _Cells:
-    """A line that the program moves around in: one entry for each character."""
-
-    characters: list[str]
-    states: list[Sgr]
-
-    def write(self, column: int, text: str, state: Sgr) -> int:
-        """Overwrite from `column` on; returns the column after the text."""
-        if "\t" in text:
-            missing = max(0, column - len(self.characters))
-            text = _expand(text, cell_len("".join(self.characters[:column])) + missing)
-        if (missing := column - len(self.characters)) > 0:
-            self.characters += " " * missing
-            self.states += [DEFAULT] * missing
-        end = column + len(text)
-        self.characters[column:end] = text
-        self.states[column:end] = [state] * len(text)
-        return end
-
-    def pieces(self) -> StyledText:
-        pieces: StyledText = []
-        start = 0
-        for index in range(1, len(self.characters) + 1):
-            if index == len(self.characters) or self.states[index] != self.states[start]:
-                pieces.append(("".join(self.characters[start:index]), self.states[start]))
-                start = index
-        return pieces
-
-
-@dataclass(slots=True)
-class _Fixed:
-    """A line that was moved around in and is out of reach now."""
-
-    pieces: StyledText
-
-
-_Row = str | _Raw | _Cells | _Fixed
 
 
 class Changes:
@@ -104,7 +62,7 @@ class TerminalText:
         self._max_lines = max_lines
         self._max_chars = max_chars
         self._sanitiser = Sanitiser(keep_motion=True)
-        self._rows: list[_Row] = [""]  # finished ones and, last, the one that grows at its end
+        self._rows: list[Row] = [""]  # finished ones and, last, the one that grows at its end
         self._base = 0  # the number of the first of them
         self._chars = 0
         self._joined: set[int] = set()  # lines that go on in the next one
@@ -128,7 +86,7 @@ class TerminalText:
     def end(self) -> int:
         """The number after the newest line, which is how many there have been."""
         last = self._last
-        return last if not self._grown_length and not _length(self._rows[-1]) else last + 1
+        return last if not self._grown_length and not length_of(self._rows[-1]) else last + 1
 
     @property
     def is_empty(self) -> bool:
@@ -143,11 +101,11 @@ class TerminalText:
         row = self._row_at(number)
         if isinstance(row, str):
             text = row
-        elif isinstance(row, _Raw):
+        elif isinstance(row, RawRow):
             text = sgr.plain(row.text)
         else:
-            text = "".join(row.characters if isinstance(row, _Cells) else [piece for piece, _ in row.pieces])
-        return show_bidi(_expand(text, 0) if "\t" in text else text)
+            text = "".join(row.characters if isinstance(row, CellRow) else [piece for piece, _ in row.pieces])
+        return show_bidi(expand(text, 0) if "\t" in text else text)
 
     def is_joined(self, number: int) -> bool:
         """True if the line was so long that it goes on in the next one."""
@@ -227,15 +185,15 @@ class TerminalText:
         """Many whole lines at once; the last row is empty before and after."""
         self._rows.pop()
         for index in range(max(0, len(self._rows) - REACH), len(self._rows)):
-            if isinstance(row := self._rows[index], _Cells):
-                self._rows[index] = _Fixed(row.pieces())
+            if isinstance(row := self._rows[index], CellRow):
+                self._rows[index] = FixedRow(row.pieces())
         state = self._state
         for line in lines:
             if "\x1b" in line:
-                self._rows.append(_Raw(line, state))
+                self._rows.append(RawRow(line, state))
                 state = sgr.state_after(line, state)
             else:
-                self._rows.append(line if state == DEFAULT else _Raw(line, state))
+                self._rows.append(line if state == DEFAULT else RawRow(line, state))
         self._rows.append("")
         self._state = self._row_state = state
         self._chars += sum(map(len, lines))
@@ -268,7 +226,7 @@ class TerminalText:
             text = "".join(self._grown)
             self._grown = [text]
             is_plain = "\x1b" not in text and self._row_state == DEFAULT
-            self._rows[-1] = text if is_plain else _Raw(text, self._row_state)
+            self._rows[-1] = text if is_plain else RawRow(text, self._row_state)
 
     def _end_row(self) -> None:
         """Begin a new row below the last one; the cursor goes there."""
@@ -280,8 +238,8 @@ class TerminalText:
         self._row_state = self._state
         self._column, self._has_returned = None, False
         out_of_reach = len(self._rows) - 1 - REACH
-        if out_of_reach >= 0 and isinstance(row := self._rows[out_of_reach], _Cells):
-            self._rows[out_of_reach] = _Fixed(row.pieces())
+        if out_of_reach >= 0 and isinstance(row := self._rows[out_of_reach], CellRow):
+            self._rows[out_of_reach] = FixedRow(row.pieces())
 
     def _edit(self, text: str) -> None:
         """Text with movements, piece by piece."""
@@ -292,7 +250,7 @@ class TerminalText:
             if self._column is None and not self._has_returned and _EDIT.search(line) is None:
                 self._grow(line)
             else:
-                for token in _TOKEN.finditer(_without_overwritten(line)):
+                for token in _TOKEN.finditer(without_overwritten(line)):
                     self._apply(token)
             if index < len(lines) - 1:
                 self._line_feed()
@@ -340,23 +298,23 @@ class TerminalText:
             row = self._rows[index]
             self._grown.clear()
             self._grown_length = 0
-        if not isinstance(row, _Cells):
-            if _length(row) > _LONGEST_EDITED:
+        if not isinstance(row, CellRow):
+            if length_of(row) > _LONGEST_EDITED:
                 return False
-            cells = _Cells([], [])
+            cells = CellRow([], [])
             for text, state in self._pieces(self._row):
                 cells.write(len(cells.characters), text, state)
             self._rows[index] = cells
-            self._chars += len(cells.characters) - _length(row)
+            self._chars += len(cells.characters) - length_of(row)
             row = cells
         if self._column is None:
             self._column = 0 if self._has_returned else len(row.characters)
             self._has_returned = False
         return True
 
-    def _cells(self) -> _Cells:
+    def _cells(self) -> CellRow:
         row = self._rows[self._row - self._base]
-        assert isinstance(row, _Cells)
+        assert isinstance(row, CellRow)
         return row
 
     def _line_feed(self) -> None:
@@ -406,7 +364,7 @@ class TerminalText:
 
     def _drop_rows_below(self) -> None:
         index = self._row - self._base
-        self._chars -= sum(map(_length, self._rows[index + 1 :]))
+        self._chars -= sum(map(length_of, self._rows[index + 1 :]))
         del self._rows[index + 1 :]
         self._joined = {number for number in self._joined if number < self._row}
 
@@ -417,9 +375,9 @@ class TerminalText:
         spare = max(0, len(self._rows) - REACH)
         excess = len(self._rows) - 1 - self._max_lines
         dropped = min(excess, spare) if excess > self._max_lines // 8 else 0
-        chars = self._chars - sum(map(_length, self._rows[:dropped]))
+        chars = self._chars - sum(map(length_of, self._rows[:dropped]))
         while chars > self._max_chars and dropped < spare:
-            chars -= _length(self._rows[dropped])
+            chars -= length_of(self._rows[dropped])
             dropped += 1
         if dropped:
             del self._rows[:dropped]
@@ -435,7 +393,7 @@ class TerminalText:
         for changes in self._watched:
             changes.note(number)
 
-    def _row_at(self, number: int) -> _Row:
+    def _row_at(self, number: int) -> Row:
         if not self._base <= number <= self._last:
             raise IndexError(f"line {number} is not kept")
         if number == self._last:
@@ -445,53 +403,7 @@ class TerminalText:
     def _pieces(self, number: int) -> StyledText:
         row = self._row_at(number)
         if isinstance(row, str):
-            return _expand_pieces([(row, DEFAULT)]) if row else []
-        if isinstance(row, _Raw):
-            return _expand_pieces(sgr.split(row.text, row.state)[0])
-        return row.pieces() if isinstance(row, _Cells) else row.pieces
-
-
-def _length(row: _Row) -> int:
-    if isinstance(row, str):
-        return len(row)
-    if isinstance(row, _Raw):
-        return len(row.text)
-    if isinstance(row, _Cells):
-        return len(row.characters)
-    return sum(len(text) for text, _ in row.pieces)
-
-
-def _without_overwritten(line: str) -> str:
-    """A line without the updates that later ones cover: of a million steps of a bar, the last one."""
-    if "\r" not in line or "\x1b" in line or "\x08" in line or "\t" in line:
-        return line
-    first, *updates = line.split("\r")  # where the first begins is not known here
-    kept: list[str] = []
-    for update in reversed(updates):
-        if not kept or len(update) > len(kept[-1]):
-            kept.append(update)
-    return "\r".join([first, *reversed(kept)])
-
-
-def _expand(text: str, column: int) -> str:
-    """Tabs as blanks up to the next stop, where each character is a cell or not: as terminals do."""
-    parts = text.split("\t")
-    expanded = [parts[0]]
-    column += cell_len(parts[0])
-    for part in parts[1:]:
-        blanks = TAB_SIZE - column % TAB_SIZE
-        expanded += (" " * blanks, part)
-        column += blanks + cell_len(part)
-    return "".join(expanded)
-
-
-def _expand_pieces(pieces: StyledText) -> StyledText:
-    if not any("\t" in text for text, _ in pieces):
-        return pieces
-    expanded: StyledText = []
-    column = 0
-    for text, state in pieces:
-        text = _expand(text, column)
-        column += cell_len(text)
-        expanded.append((text, state))
-    return expanded
+            return expand_pieces([(row, DEFAULT)]) if row else []
+        if isinstance(row, RawRow):
+            return expand_pieces(sgr.split(row.text, row.state)[0])
+        return row.pieces() if isinstance(row, CellRow) else row.pieces
