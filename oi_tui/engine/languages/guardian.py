@@ -167,7 +167,7 @@ def _prctl(option: int, value: int) -> bool:
 class Guardian:
     """One guarded program."""
 
-    def __init__(self, control: int, oi_tui: int) -> None:
+    def __init__(self, control: int, oi_tui: int, folder: str) -> None:
         self.control = control
         self.oi_tui = oi_tui
         # Where every orphan comes to us the mark is not needed, and reading all environments is not cheap.
@@ -175,6 +175,7 @@ class Guardian:
         self.child = 0
         self.child_ended = False
         self._commands = b""
+        self._folder = folder
         self._wake, wake_writer = os.pipe()
         os.set_blocking(self._wake, False)
         os.set_blocking(wake_writer, False)
@@ -310,6 +311,10 @@ class Guardian:
     def end(self, grace: float) -> None:
         """End the tree. Takes at most `grace` and five seconds."""
         end_all(self._living, grace=grace)
+        if self._folder:
+            import shutil  # 20 ms, needed once
+
+            shutil.rmtree(self._folder, ignore_errors=True)
         self.tell("ended")
 
     def _living(self) -> list[int]:
@@ -318,10 +323,10 @@ class Guardian:
 
 
 def main(argv: list[str]) -> int:
-    """`guardian.py <control fd> <pid of oi-tui> <0|1: stdin is its terminal> <program> <arguments>…`"""
-    control, oi_tui, terminal, command = int(argv[1]), int(argv[2]), argv[3] == "1", argv[4:]
+    """`guardian.py <control fd> <pid of oi-tui> <0|1: stdin is its terminal> <folder or ""> <program> <arguments>…`"""
+    control, oi_tui, terminal, command = int(argv[1]), int(argv[2]), argv[3] == "1", argv[5:]
     os.set_inheritable(control, False)
-    guardian = Guardian(control, oi_tui)
+    guardian = Guardian(control, oi_tui, argv[4])
     for signum in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTSTP):
         signal.signal(signum, signal.SIG_IGN)
     for signum in (signal.SIGTERM, signal.SIGCHLD):

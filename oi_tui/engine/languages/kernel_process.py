@@ -95,7 +95,9 @@ class KernelProcess:
         self._raw_reader, writer = os.pipe()
         os.set_blocking(self._raw_reader, False)
         try:
-            self._process = await spawn(argv, env=self._env(env), cwd=cwd, stdout=writer, stderr=writer)
+            self._process = await spawn(
+                argv, env=self._env(env), cwd=cwd, stdout=writer, stderr=writer, folder=self.folder
+            )
         finally:
             os.close(writer)
         self._loop.add_reader(self._raw_reader, self._read_raw)

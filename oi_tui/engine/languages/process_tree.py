@@ -42,12 +42,14 @@ async def spawn(
     stderr: Fd = None,
     pty: Fd = None,
     pass_fds: Iterable[int] = (),
+    folder: str | os.PathLike[str] | None = None,
 ) -> Process:
     """Start a guarded program in a new session. None as a stream is /dev/null; other streams are descriptors.
 
     `pty`: the descriptor of a terminal's inner side; it becomes the program's three streams and its controlling
     terminal. Without it the program has none. `pass_fds` keep their numbers. The caller still owns every descriptor it
-    passes and closes its copies. Raises `OSError` when the program or the folder does not exist or cannot be executed.
+    passes and closes its copies. `folder` is removed when the tree ends, also when oi-tui is killed. Raises `OSError`
+    when the program or `cwd` does not exist, or the program cannot be executed.
     """
     if sys.platform == "win32":
         raise OSError(errno.ENOSYS, "programs cannot be run on Windows yet", os.fspath(argv[0]))
@@ -55,7 +57,7 @@ async def spawn(
     mark = uuid.uuid4().hex
     ours, theirs = socket.socketpair()
     command = [sys.executable, "-I", "-S", guardian.__file__, str(theirs.fileno()), str(os.getpid())]
-    command += ["0" if pty is None else "1", *(os.fspath(word) for word in argv)]
+    command += ["0" if pty is None else "1", os.fspath(folder or ""), *(os.fspath(word) for word in argv)]
     try:
         popen = _start(command, streams, {theirs.fileno(), *pass_fds}, {**env, guardian.MARK: mark}, cwd)
     except BaseException:

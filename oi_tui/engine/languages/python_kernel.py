@@ -23,7 +23,8 @@ class PythonKernel(KernelLanguage):
     """Runs Python; see `Language`.
 
     `kernel` is what `--kernel` means (see `environments`); None: the Python that runs oi-tui. `env` is the whole
-    environment of the kernel; None: the user's, without the keys of model providers.
+    environment of the kernel; None: the user's, without the keys of model providers. `folder`, the conversation's own,
+    is not needed here: the kernel has a private one for its sockets.
     """
 
     name = "python"

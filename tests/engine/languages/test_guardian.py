@@ -131,6 +131,14 @@ async def test_what_the_user_wants_to_keep_lives_on(nasty: Process) -> None:
     await until(lambda: marked(nasty.mark) == [])
 
 
+async def test_a_folder_goes_with_the_tree(tmp_path: Path) -> None:
+    folder = tmp_path / "of the program"
+    (folder / "deep").mkdir(parents=True)
+    process = await spawn(["sleep", "300"], env=os.environ, folder=folder)
+    await process.kill_tree(grace=0)
+    assert not folder.exists() and tmp_path.exists()
+
+
 async def test_closing_without_waiting_ends_the_tree_as_well(nasty: Process) -> None:
     nasty.close()
     await until(lambda: marked(nasty.mark) == [])

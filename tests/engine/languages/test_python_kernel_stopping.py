@@ -314,7 +314,7 @@ from tests.engine.languages.running import run
 async def main():
     kernel = PythonKernel()
     print((await run(kernel, sys.argv[1])).output, end="")
-    print(kernel._kernel.process._process.mark, flush=True)
+    print(kernel._kernel.process._process.mark, kernel._kernel.process.folder, flush=True)
     await run(kernel, "while True: pass")
 
 asyncio.run(main())
@@ -326,11 +326,11 @@ async def test_nothing_survives_oi_tui(signum: int, tmp_path: Path) -> None:
     parent = await asyncio.to_thread(_start_parent, tmp_path)
     assert parent.stdout is not None
     assert await asyncio.to_thread(parent.stdout.readline) == b"on\n"
-    mark = (await asyncio.to_thread(parent.stdout.readline)).decode().strip()
+    mark, folder = (await asyncio.to_thread(parent.stdout.readline)).decode().split()
     assert len(marked(mark)) >= 6
     parent.send_signal(signum)
     await asyncio.to_thread(parent.wait)
-    await until(lambda: marked(mark) == [])
+    await until(lambda: marked(mark) == [] and not os.path.exists(folder))
     parent.stdout.close()
 
 
