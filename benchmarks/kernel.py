@@ -38,7 +38,7 @@ TIGHT_LOOP = """
 import time
 begun = time.perf_counter()
 total = 0
-for i in range(400_000):
+for i in range(800_000):
     total += i * i
     if total > 10**9:
         total = 0
@@ -150,15 +150,15 @@ async def active_line() -> list[Row]:
     switch = "import sys; sys.modules['_oi_tui.tracker'].current.is_on = {}"
     ratios = []
     async with warm_kernel() as kernel:
-        for _ in range(25):
+        for pair in range(26):
             own = {}
-            for state in (True, False):
+            for state in (True, False) if pair % 2 else (False, True):
                 await kernel.evaluate(switch.format(state))
                 await run(kernel, TIGHT_LOOP)
                 own[state] = float(await kernel.evaluate("own"))
             ratios.append(own[True] / own[False])
     ratio = statistics.median(ratios)
-    return [Row("active line, tight loop, median of 25 pairs", ratio, "x", 1.0, ratio, "≤ 1.02x", ratio <= 1.02)]
+    return [Row("active line, tight loop, median of 26 pairs", ratio, "x", 1.0, ratio, "≤ 1.02x", ratio <= 1.02)]
 
 
 async def prints() -> list[Row]:
