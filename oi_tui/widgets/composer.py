@@ -53,6 +53,9 @@ class Composer(Vertical):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", show=False, tooltip="Send the message.", id="prompt.send"),
+        Binding("up", "up", show=False, tooltip="Up; at the top: earlier messages.", id="prompt.earlier"),
+        Binding("down", "down", show=False, tooltip="Down; at the end: later messages.", id="prompt.later"),
         Binding("tab", "complete", "complete", tooltip="Take the suggestion.", id="prompt.complete"),
         Binding("escape", "close_completion", "close", tooltip="Close the suggestions.", id="prompt.close"),
         Binding("ctrl+r", "search", "search", show=False, tooltip="Search earlier messages.", id="prompt.search"),
@@ -174,7 +177,9 @@ class Composer(Vertical):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         match action:
-            case "complete" | "close_completion":
+            case "complete":
+                return self._can_complete or self._fragment_here() is not None
+            case "close_completion":
                 return self._can_complete
             case "key_sheet":
                 return self._is_blank
@@ -200,17 +205,18 @@ class Composer(Vertical):
 
     # -- sending -----------------------------------------------------------------------------------------------------
 
-    @on(PromptArea.Submitted)
-    def _enter(self, event: PromptArea.Submitted) -> None:
-        event.stop()
+    def action_submit(self) -> None:
+        """Take the suggestion, unfold the paste under the cursor, or send."""
         if self._enter_completes():
             self.action_complete()
+            return
+        if self.prompt.selection.is_empty and self.prompt.unfold_chip(self.prompt.cursor_location):
             return
         text = self.text
         if text.strip():
             self._cursor.reset()
             self._history.add(text)
-            self._reset_prompt()
+            self.prompt.load_text("")
             self.send(text)
         elif not self.busy and (waiting := self.take_queued()) is not None:
             self.send(waiting)
@@ -221,9 +227,6 @@ class Composer(Vertical):
             self._queue.append(text)
         else:
             self.post_message(self.Submitted(self, text))
-
-    def _reset_prompt(self) -> None:
-        self.prompt.load_text("")
 
     @on(MessageQueue.TakeBack)
     def _take_back(self, event: MessageQueue.TakeBack) -> None:
@@ -237,7 +240,7 @@ class Composer(Vertical):
     def action_clear(self) -> None:
         self._history.add(self.text)
         self._cursor.reset()
-        self._reset_prompt()
+        self.prompt.load_text("")
 
     async def action_end(self) -> None:
         if self.is_empty:
@@ -250,13 +253,19 @@ class Composer(Vertical):
 
     # -- history -----------------------------------------------------------------------------------------------------
 
-    @on(PromptArea.MoveRequested)
-    def _move(self, event: PromptArea.MoveRequested) -> None:
-        event.stop()
-        if self._can_complete:
-            self._completions.move(event.step)
-        elif event.step < 0:
+    def action_up(self) -> None:
+        if self._completions.is_open:
+            self._completions.move(-1)
+        elif self.prompt.cursor_at_first_line:
             self._recall_earlier()
+        else:
+            self.prompt.action_cursor_up()
+
+    def action_down(self) -> None:
+        if self._completions.is_open:
+            self._completions.move(1)
+        elif not self.prompt.cursor_at_last_line:
+            self.prompt.action_cursor_down()
         elif (text := self._cursor.following()) is not None:
             self._recall(text)
 
@@ -285,10 +294,14 @@ class Composer(Vertical):
 
     # -- completion --------------------------------------------------------------------------------------------------
 
-    def _look_for_fragment(self) -> None:
+    def _fragment_here(self) -> Fragment | None:
+        if not self.prompt.selection.is_empty:
+            return None
         row, column = self.prompt.cursor_location
-        line = self.prompt.document.get_line(row)[:column]
-        fragment = fragment_before(line, is_first=row == 0) if self.prompt.selection.is_empty else None
+        return fragment_before(self.prompt.document.get_line(row)[:column], is_first=row == 0)
+
+    def _look_for_fragment(self) -> None:
+        fragment = self._fragment_here()
         if fragment is None or fragment == self._refused:
             self._offer(None, [])
             return
@@ -327,12 +340,11 @@ class Composer(Vertical):
         self._fragment = fragment
         self._completions.offer(items)
         self._can_complete = bool(items)
-        self.prompt.moves_elsewhere = bool(items)
 
     def _enter_completes(self) -> bool:
         """Enter takes the suggestion unless it is already written out."""
         choice = self._completions.choice
-        if not self._can_complete or choice is None or self._fragment is None:
+        if choice is None or self._fragment is None or self._fragment != self._fragment_here():
             return False
         row, column = self.prompt.cursor_location
         return self.prompt.document.get_line(row)[self._fragment.start : column] != choice.text
@@ -343,6 +355,9 @@ class Composer(Vertical):
         self._insert(event.completion)
 
     def action_complete(self) -> None:
+        """Take the suggestion. Where there is none yet, nothing happens; the focus stays, for sure."""
+        if self._fragment != self._fragment_here():
+            self._look_for_fragment()
         if (choice := self._completions.choice) is not None:
             self._insert(choice)
 

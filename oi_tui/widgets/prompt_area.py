@@ -8,9 +8,10 @@ from typing import ClassVar
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.widgets import TextArea
 from textual.widgets.text_area import Location
+
+from oi_tui.widgets.ordered_keys import run_binding
 
 LONGEST_PASTE_SHOWN = 40
 """Lines. A longer paste is folded into a chip."""
@@ -62,7 +63,6 @@ class PromptArea(TextArea, inherit_bindings=False):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *_editing_keys(),
-        Binding("enter", "submit", "", tooltip="Send the message.", id="prompt.send"),
         Binding(
             "ctrl+j,shift+enter,alt+enter",
             "newline",
@@ -70,29 +70,15 @@ class PromptArea(TextArea, inherit_bindings=False):
             tooltip="Start a new line in the message.",
             id="prompt.newline",
         ),
-        Binding("up", "up", "", tooltip="Up; at the top: earlier messages.", id="prompt.earlier"),
-        Binding("down", "down", "", tooltip="Down; at the end: later messages.", id="prompt.later"),
         Binding("ctrl+c,super+c", "copy", "", tooltip="Copy what is selected.", id="prompt.copy"),
         Binding("ctrl+shift+z,alt+z", "redo", tooltip="Redo.", id="prompt.redo"),
         Binding("backspace", "delete_left", "delete", show=False),
     ]
 
-    class Submitted(Message):
-        """Enter was pressed."""
-
-    class MoveRequested(Message):
-        """Up or down was pressed where the cursor cannot go, or while `moves_elsewhere`: `step` is -1 or 1."""
-
-        def __init__(self, step: int) -> None:
-            super().__init__()
-            self.step = step
-
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, tab_behavior="focus", highlight_cursor_line=False)
         self.cursor_blink = False  # no timer while nothing happens
         self.match_cursor_bracket = False
-        self.moves_elsewhere = False
-        """While True, up and down are never the cursor's: a list above the prompt takes them."""
         self._chips: dict[str, str] = {}
 
     # -- text --------------------------------------------------------------------------------------------------------
@@ -168,9 +154,8 @@ class PromptArea(TextArea, inherit_bindings=False):
         return super().check_consume_key(key, character)
 
     async def _on_key(self, event: events.Key) -> None:
-        # The base class would insert these; here they are bindings, which a keymap may move.
-        if event.key == "enter" or (event.key == "question_mark" and self.is_empty):
-            event.prevent_default()
+        if not await run_binding(self, event) and event.key == "enter":
+            event.prevent_default()  # the base class would insert it where a keymap has moved sending elsewhere
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.prevent_default()
@@ -190,25 +175,8 @@ class PromptArea(TextArea, inherit_bindings=False):
 
     # -- actions -----------------------------------------------------------------------------------------------------
 
-    def action_submit(self) -> None:
-        if self.selection.is_empty and self.unfold_chip(self.cursor_location):
-            return
-        self.post_message(self.Submitted())
-
     def action_newline(self) -> None:
         self._replace_via_keyboard("\n", *self.selection)
-
-    def action_up(self) -> None:
-        if self.moves_elsewhere or self.cursor_at_first_line:
-            self.post_message(self.MoveRequested(-1))
-        else:
-            self.action_cursor_up()
-
-    def action_down(self) -> None:
-        if self.moves_elsewhere or self.cursor_at_last_line:
-            self.post_message(self.MoveRequested(1))
-        else:
-            self.action_cursor_down()
 
     def action_delete_left(self) -> None:
         row, column = self.cursor_location

@@ -417,6 +417,24 @@ async def test_the_message_can_be_written_in_an_editor(tmp_path: Path, monkeypat
         assert host.composer.text == "keep me"
 
 
+@pytest.mark.parametrize(
+    ("keys", "sent"),
+    [
+        (["a", "b", "backspace", "c", "enter"], ["ac"]),
+        (["a", "enter", "b", "enter", "c"], ["a", "b"]),
+        (["a", "ctrl+j", "b", "left", "x", "enter"], ["a\nxb"]),
+        (["%", "h", "e", "tab", "m", "e", "enter"], ["%help me"]),
+    ],
+)
+async def test_keys_that_come_all_at_once_act_in_their_order(keys: list[str], sent: list[str]) -> None:
+    host = Host()
+    async with host.run_test() as pilot:
+        host.composer.commands = [("help", "All commands")]
+        for key in keys:  # without waiting in between, as `pilot.press` does
+            host.post_message(events.Key(key, key if len(key) == 1 else None))
+        await until(pilot, lambda: host.sent == sent)
+
+
 async def test_nothing_ticks_while_nobody_types() -> None:
     host = Host()
     async with host.run_test() as pilot:
