@@ -14,6 +14,8 @@ from oi_tui.engine.approval import (
     Approver,
     CodeProposal,
     Decision,
+    InputCancelled,
+    InputRequest,
     Verdict,
 )
 from oi_tui.engine.errors import EngineError
@@ -173,6 +175,16 @@ class Ask:
 TurnStep = str | Chunk | Code | BaseException | asyncio.Event | Ask
 
 
+class FakeRegistry:
+    """Languages that are only names."""
+
+    def __init__(self) -> None:
+        self.python = FakeLanguage()
+
+    def file_extension(self, tag: str) -> str:
+        return {"python": "py", "shell": "sh"}.get(tag, "txt")
+
+
 class FakeSession:
     """Speaks the chunk protocol of a session from scripts, one per turn. Strings are answers in Markdown.
 
@@ -190,7 +202,7 @@ class FakeSession:
         self.context_used = 0
         self.context_window: int | None = None
         self.last_error: EngineError | None = None
-        self.languages: Any = None
+        self.languages: Any = FakeRegistry()
         self.messages_sent: list[Any] = []
         self.decisions: list[Decision] = []
         self.proposals: list[CodeProposal] = []
@@ -296,8 +308,6 @@ class FakeSession:
         yield Chunk("computer", "console", end=True, id=step.id)
 
     async def _result(self, result: Any, code_id: str, answer: Answerer) -> AsyncGenerator[Chunk, None]:
-        from oi_tui.engine.approval import InputRequest
-
         match result:
             case str():
                 yield output(result, code_id)
@@ -313,6 +323,11 @@ class FakeSession:
                 if self._stop.is_set():
                     yield output("KeyboardInterrupt\n", code_id)
             case Ask():
-                text = await answer(InputRequest(code_id, result.prompt, result.password))
+                try:
+                    text = await answer(InputRequest(code_id, result.prompt, result.password))
+                except InputCancelled:
+                    self._stop.set()
+                    yield output("KeyboardInterrupt\n", code_id)
+                    return
                 self.answers.append(text)
                 yield output(result.prompt + ("" if result.password else f"<{text}>") + "\n", code_id)

@@ -23,6 +23,8 @@ QUIET_TIME = 0.5
 """Seconds during which keys are ignored after the bar has taken the focus by itself."""
 TYPING_PAUSE = 1.0
 """Seconds without a keystroke before a bar that took the focus by itself listens."""
+ARRIVAL_TIME = 0.25
+"""Seconds during which keys are ignored after the user has come to the bar with a key."""
 BURST = 0.025
 """Seconds between keys that only a paste can keep; `y` waits this long for a second key before it counts."""
 SWALLOW_ENTER = 1.0
@@ -162,6 +164,7 @@ class RunBar(Widget, can_focus=True):
         super().__init__(id=id)
         self._clock = clock
         self._armed_at = 0.0
+        self._pause = TYPING_PAUSE  # how long it must be quiet before keys count
         self._ran_at = float("-inf")
         self._click_guard = ClickGuard(clock)
         self._last_key = float("-inf")
@@ -176,12 +179,14 @@ class RunBar(Widget, can_focus=True):
 
     def take_focus(self, last_keystroke: float) -> None:
         """Take the focus although nobody asked for it: be deaf for a moment. `last_keystroke` is on the clock."""
+        self._pause = TYPING_PAUSE
         self._arm(max(self._clock() + QUIET_TIME, last_keystroke + TYPING_PAUSE))
         self.focus(scroll_visible=False)
 
     def listen(self) -> None:
-        """Take the focus because the user came here: listen at once."""
-        self._armed_at = 0.0
+        """Take the focus because the user came here: listen soon."""
+        self._pause = ARRIVAL_TIME
+        self._arm(self._clock() + ARRIVAL_TIME)
         self.focus(scroll_visible=False)
 
     @property
@@ -210,7 +215,7 @@ class RunBar(Widget, can_focus=True):
                 self.post_message(self.TypedElsewhere(event.character))
         elif not self.is_armed:
             self._swallow(event)
-            self._arm(max(self._armed_at, now + TYPING_PAUSE))
+            self._arm(max(self._armed_at, now + self._pause))
         elif is_burst and event.key != "escape":
             self._swallow(event)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import ClassVar
 
 from textual import events, on
@@ -158,7 +159,8 @@ class Transcript(Widget, can_focus=True):
         self._clock: Timer | None = None
         self._behind: list[Block] = []
         self.finder = Finder(self.canvas)
-        self._edit_next = False
+        self._edit_next = False  # the next proposal is the user's own: open the editor on it
+        self._is_own_run = False  # or at least go there
 
     @property
     def layout(self) -> Layout:
@@ -214,10 +216,12 @@ class Transcript(Widget, can_focus=True):
         live.propose(proposal, reply)
         self.canvas.show_whole(live.block)
         if self._edit_next:
-            self._edit_next = False
             self.call_later(live.edit)
+        elif self._is_own_run:
+            live.run_bar.take_focus(monotonic())
         elif (last_key := self._may_take_focus()) is not None:
             live.run_bar.take_focus(last_key)
+        self._edit_next = self._is_own_run = False
 
     async def ask(self, request: InputRequest, reply: asyncio.Future[str]) -> None:
         """Ask the user for a line that running code waits for."""
@@ -234,7 +238,7 @@ class Transcript(Widget, can_focus=True):
         """The turn is over. Blocks that are not finished say so, their widgets go."""
         with self.canvas.changes():
             self._builder.end_turn(stopped=stopped)
-        self._edit_next = False
+        self._edit_next = self._is_own_run = False
         await self._end_live()
         self.refresh_bindings()
 
@@ -447,7 +451,7 @@ class Transcript(Widget, can_focus=True):
 
     def _request_run(self, *, edit: bool) -> None:
         if isinstance(block := self.cursor, CodeBlock):
-            self._edit_next = edit
+            self._edit_next, self._is_own_run = edit, True
             self.post_message(self.RunRequested(block.language, block.code))
 
     def action_open(self) -> None:

@@ -65,6 +65,14 @@ class Stage:
         self.transcript.propose(CodeProposal(code_id, language, code), self.reply)
         return self.reply
 
+    async def go_to_bar(self, pilot: Pilot[None]) -> None:
+        """Go to the code that waits, on purpose."""
+        assert self.transcript.live is not None
+        bar = self.transcript.live.run_bar
+        await until(pilot, lambda: bar.is_mounted)
+        self.transcript.live.focus()
+        await until(pilot, lambda: bar.has_focus and bar.is_armed)
+
     async def decided(self, pilot: Pilot[None]) -> Decision:
         assert self.reply is not None
         reply = self.reply
@@ -74,7 +82,7 @@ class Stage:
     async def start(self, pilot: Pilot[None], code: str = CODE) -> None:
         """Propose, approve and start."""
         self.propose(code)
-        self.transcript.live.focus()  # type: ignore[union-attr]
+        await self.go_to_bar(pilot)
         await pilot.press("y")
         decision = await self.decided(pilot)
         self.transcript.apply([decided(CodeProposal("c1", "python", code), decision)])
@@ -156,7 +164,7 @@ async def test_y_runs_exactly_what_is_shown() -> None:
     async with stage.app.run_test() as pilot:
         stage.propose()
         await until(pilot, lambda: stage.app.query(RunBar))
-        stage.transcript.live.focus()  # type: ignore[union-attr]
+        await stage.go_to_bar(pilot)
         await pilot.press("y")
         assert await stage.decided(pilot) == Decision.run()
 
@@ -165,11 +173,11 @@ async def test_editing_in_place_changes_what_runs() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
         stage.propose()
-        stage.transcript.live.focus()  # type: ignore[union-attr]
+        await stage.go_to_bar(pilot)
         await pilot.press("e")
         await until(pilot, lambda: isinstance(stage.app.focused, CodeEditor))
         await pilot.press("end", "0", "escape")
-        await until(pilot, lambda: isinstance(stage.app.focused, RunBar))
+        await stage.go_to_bar(pilot)
         assert stage.block().state is CodeState.EDITED
         assert "a = 10" in screen_text(stage.app) and "edited by you +1 −1" in screen_text(stage.app)
         await pilot.press("y")
@@ -180,11 +188,11 @@ async def test_going_back_to_the_original_runs_the_original() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
         stage.propose()
-        stage.transcript.live.focus()  # type: ignore[union-attr]
+        await stage.go_to_bar(pilot)
         await pilot.press("e")
         await until(pilot, lambda: isinstance(stage.app.focused, CodeEditor))
         await pilot.press("x", "x", "escape")
-        await until(pilot, lambda: isinstance(stage.app.focused, RunBar))
+        await stage.go_to_bar(pilot)
         await pilot.press("d")
         await until(pilot, lambda: "− a = 1" in screen_text(stage.app))
         await pilot.press("u")
@@ -197,7 +205,7 @@ async def test_what_is_in_the_editor_runs_with_f5() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
         stage.propose()
-        stage.transcript.live.focus()  # type: ignore[union-attr]
+        await stage.go_to_bar(pilot)
         await pilot.press("e")
         await until(pilot, lambda: isinstance(stage.app.focused, CodeEditor))
         await pilot.press("#", "f5")
@@ -208,14 +216,14 @@ async def test_n_declines_and_escape_asks_for_words() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
         reply = stage.propose()
-        stage.transcript.live.focus()  # type: ignore[union-attr]
+        await stage.go_to_bar(pilot)
         await pilot.press("escape")
         await until(pilot, lambda: stage.app.of(Transcript.InsteadRequested))
         assert not reply.done()
         stage.transcript.decline("use pandas")
         assert reply.result() == Decision.decline("use pandas")
         other = stage.propose(code_id="c2")
-        stage.transcript.live.focus()  # type: ignore[union-attr]
+        await stage.go_to_bar(pilot)
         await pilot.press("n")
         await until(pilot, other.done)
         assert other.result() == Decision.decline()
@@ -225,7 +233,7 @@ async def test_choosing_a_scope_names_the_code_as_shown_and_still_waits() -> Non
     stage = Stage()
     async with stage.app.run_test() as pilot:
         reply = stage.propose()
-        stage.transcript.live.focus()  # type: ignore[union-attr]
+        await stage.go_to_bar(pilot)
         await pilot.press("a", "1")
         await until(pilot, lambda: stage.app.of(Transcript.ScopeChosen))
         [event] = stage.app.of(Transcript.ScopeChosen)
@@ -239,7 +247,7 @@ async def test_long_code_is_read_before_it_runs() -> None:
         reply = stage.propose("\n".join(f"line_{n} = {n}" for n in range(100)))
         await pilot.pause()
         assert "line_0 = 0" in screen_text(stage.app), "it is shown from its beginning"
-        stage.transcript.live.focus()  # type: ignore[union-attr]
+        await stage.go_to_bar(pilot)
         presses = 0
         while not reply.done():
             await pilot.press("y")
@@ -253,7 +261,7 @@ async def test_a_turn_that_is_stopped_leaves_no_widgets_and_says_so() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
         stage.propose()
-        stage.transcript.live.focus()  # type: ignore[union-attr]
+        await stage.go_to_bar(pilot)
         await pilot.press("e")
         await until(pilot, lambda: stage.app.query(CodeEditor))
         await stage.transcript.end_turn(stopped=True)
@@ -324,7 +332,7 @@ async def test_refusing_to_answer_is_an_exception_for_the_code() -> None:
         await stage.start(pilot)
         reply: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         await stage.transcript.ask(InputRequest("c1", "? "), reply)
-        stage.transcript.live.focus()  # type: ignore[union-attr]
+        await stage.go_to_bar(pilot)
         await pilot.press("escape")
         await until(pilot, reply.done)
         assert isinstance(reply.exception(), InputCancelled)
