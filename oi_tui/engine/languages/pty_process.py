@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import codecs
 import contextlib
+import errno
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -61,6 +63,8 @@ class PtyProcess:
         cls, command: Callable[[Path], Sequence[str]], *, env: Mapping[str, str], cwd: Path, title: str
     ) -> Self:
         """Start what `command(folder)` says; FIFOs `events` and `commands` lie in that folder. Raises `OSError`."""
+        if sys.platform == "win32":
+            raise OSError(errno.ENOSYS, "it cannot be run on Windows yet")
         folder = Path(tempfile.mkdtemp(prefix=f"oi-tui-{title}-"))
         terminal, fifos = None, []
         try:
@@ -70,7 +74,7 @@ class PtyProcess:
                 # Open both ways: the other side may come and go without an end of file, and nobody blocks opening.
                 fifos.append(os.open(folder / name, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
             terminal = Terminal()
-            process = await spawn(argv, env=env, cwd=cwd, pty=terminal.inner)
+            process = await spawn(argv, env=env, cwd=cwd, pty=terminal.inner, folder=folder)
         except BaseException:
             if terminal is not None:
                 terminal.close()

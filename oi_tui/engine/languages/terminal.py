@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import pty
 import re
 import select
 import struct
-import termios
+import sys
+
+if sys.platform != "win32":
+    import fcntl
+    import pty
+    import termios
 
 COLUMNS, ROWS = 100, 40
 

@@ -107,13 +107,14 @@ public class Jshell {
             SourceCodeAnalysis.CompletionInfo info = analysis.analyzeCompletion(rest);
             String source = info.completeness().isComplete() ? info.source() : rest;
             rest = info.completeness().isComplete() ? info.remaining() : "";
-            if (source == null || source.isBlank()) continue;
+            source = source.substring(indent(source)); // JShell counts lines right only without blanks before
+            if (source.isBlank()) continue;
             if (analysis.sourceToSnippets(source).isEmpty()) continue; // nothing but comments
             tell("line " + line);
             List<SnippetEvent> outcome = shell.eval(source);
             for (SnippetEvent event : outcome) {
                 if (event.causeSnippet() != null) continue;
-                places.put(event.snippet().id(), new Place(name, line - leadingLines(source)));
+                places.put(event.snippet().id(), new Place(name, line));
                 if (!show(event, name, line, source)) return 1;
                 if (event.snippet() instanceof TypeDeclSnippet type && MAIN.matcher(source).find()) mainClass = type.name();
                 else if (event.snippet().kind() != Snippet.Kind.IMPORT && !(event.snippet() instanceof TypeDeclSnippet)) {
@@ -156,8 +157,7 @@ public class Jshell {
         int to = source.indexOf('\n', at);
         String kind = diagnosis.isError() ? "error" : "warning";
         String message = diagnosis.getMessage(Locale.getDefault());
-        int inSource = lineOf(source, at) - 1 - leadingLines(source);
-        System.err.println(name + ":" + (line + inSource) + ": " + kind + ": " + message);
+        System.err.println(name + ":" + (line + lineOf(source, at) - 1) + ": " + kind + ": " + message);
         System.err.println(source.substring(from, to < 0 ? source.length() : to));
         System.err.println(" ".repeat(Math.max(0, at - from)) + "^");
     }
@@ -167,7 +167,7 @@ public class Jshell {
             StringBuilder text = new StringBuilder("Exception in " + name + ":" + line + " " + thrown.getExceptionClassName());
             if (thrown.getMessage() != null) text.append(": ").append(thrown.getMessage());
             for (StackTraceElement frame : thrown.getStackTrace()) {
-                text.append("\n    at ").append(describe(frame));
+                if (!describe(frame).isEmpty()) text.append("\n    at ").append(describe(frame));
             }
             Throwable cause = thrown.getCause();
             if (cause != null && cause.getMessage() != null) {
@@ -185,8 +185,9 @@ public class Jshell {
     private String describe(StackTraceElement frame) {
         String file = frame.getFileName();
         Place place = file != null && file.startsWith("#") ? places.get(file.substring(1)) : null;
-        if (place == null) return frame.toString();
-        String method = frame.getMethodName().isEmpty() ? "" : frame.getClassName() + "." + frame.getMethodName() + " ";
+        if (place == null) return file != null && file.startsWith("#") ? "" : frame.toString(); // the call of `main`
+        String type = frame.getClassName().isEmpty() ? "" : frame.getClassName() + ".";
+        String method = frame.getMethodName().isEmpty() ? "" : type + frame.getMethodName() + " ";
         return method + "(" + new Place(place.block(), place.line() + Math.max(0, frame.getLineNumber() - 1)) + ")";
     }
 
@@ -194,10 +195,6 @@ public class Jshell {
     private static int indent(String text) {
         Matcher blank = BLANK.matcher(text);
         return blank.find() ? blank.end() : 0;
-    }
-
-    private static int leadingLines(String text) {
-        return lineOf(text, indent(text)) - 1;
     }
 
     private static int lineOf(String text, int offset) {
