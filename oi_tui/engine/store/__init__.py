@@ -1,0 +1,1 @@
+"""The store: conversations in one SQLite file, written by a thread of its own as things happen."""
