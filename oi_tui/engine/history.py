@@ -118,6 +118,10 @@ class History:
             m for m in self._messages if m.meta.get("code_id") != code_id or m.type != "console" or m.content != ""
         ]
 
+    def drop_output(self, code_id: str) -> None:
+        """Forget what this code has produced so far: it cleared its output itself."""
+        self._messages = [m for m in self._messages if m.meta.get("code_id") != code_id]
+
     def skip_pending(self) -> None:
         """Nothing waits any more: what was not decided is marked as skipped."""
         self._messages = [_skipped(m) for m in self._messages]

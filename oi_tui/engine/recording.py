@@ -51,14 +51,22 @@ class Recording:
         if piece.start:
             self._open, self._parts = piece, []
             if piece.type == "console":
-                self._capture = OutputCapture(self._folder / f"{piece.id}-{new_id()}.txt")
+                self._capture = self._new_capture(piece.id or "")
         elif piece.end:
             self._finish()
+        elif piece.format == "clear_output" and piece.id is not None:
+            self._history.drop_output(piece.id)
+            if self._capture is not None:
+                self._capture.close()
+                self._capture = self._new_capture(piece.id)
         elif not piece.is_ephemeral:
             if self._capture is not None:
                 self._capture.feed(piece.text)
             else:
                 self._parts.append(piece.text)
+
+    def _new_capture(self, code_id: str) -> OutputCapture:
+        return OutputCapture(self._folder / f"{code_id}-{new_id()}.txt")
 
     def _finish(self) -> None:
         opened, self._open = self._open, None

@@ -177,6 +177,18 @@ async def test_code_that_printed_nothing_is_a_message_too(desk: Callable[..., De
     assert d.sent()[-1]["content"].strip()
 
 
+async def test_output_that_the_code_cleared_is_gone(desk: Callable[..., Desk]) -> None:
+    async def progress(code: ApprovedCode, answer: Answerer) -> AsyncIterator[Chunk]:
+        for percent in (10, 50, 100):
+            yield Chunk("computer", "console", "clear_output", 1, id=code.id)
+            yield Chunk("computer", "image", "base64.png", f"P{percent}", id=code.id)
+            yield output(f"{percent} %\n", code.id)
+
+    d = desk([call("work()")], "Done.", language=FakeLanguage(script=progress))
+    await d.ask("go")
+    assert [m["content"] for m in d.session.messages if m["role"] == "computer"] == ["P100", "100 %\n"]
+
+
 async def test_two_figures_stay_two_and_leave_no_empty_console(desk: Callable[..., Desk]) -> None:
     async def plots(code: ApprovedCode, answer: Answerer) -> AsyncIterator[Chunk]:
         yield Chunk("computer", "console", "active_line", 1, id=code.id)
