@@ -182,6 +182,7 @@ async def test_editing_in_the_users_editor(monkeypatch: pytest.MonkeyPatch) -> N
         await user.is_asked()
         await user.pilot.press("ctrl+g")
         await user.sees("from vim")
+        await user.is_asked()
         await user.pilot.press("y")
         await user.ends()
         assert user.session.decisions == [Decision.run("print('from vim')")]
@@ -428,14 +429,14 @@ async def test_a_stored_conversation_is_shown_and_nothing_runs_by_itself() -> No
         assert "not run" in screen_text(app) and not session.messages_sent
 
 
-async def test_a_thousand_random_keys_run_nothing() -> None:
+async def test_random_keys_run_nothing() -> None:
     """Nobody looks at the screen: keys come at random while proposals come and go."""
     dice = random.Random(7)
     keys = ["y", "Y", "enter", "n", "a", "1", "2", "3", "e", "space", "tab", "up", "x", "escape", "alt+up"]
-    async with talk(*([Code(f"run({n})")] for n in range(12))) as user:
-        for number in range(12):
+    async with talk(*([Code(f"run({n})")] for n in range(8))) as user:
+        for number in range(8):
             await user.say(f"request {number}")
-            for _ in range(80):
+            for _ in range(60):
                 key = dice.choice(keys)
                 user.app.post_message(events.Key(key, key if len(key) == 1 else None))
                 await user.pilot.pause(0.005)
