@@ -11,8 +11,10 @@ loaded and nothing can be clicked.
 
 from __future__ import annotations
 
+import gc
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any
 
@@ -134,7 +136,8 @@ class MarkdownDocument:
         """Parse what has come, as much as a moment allows. True while more is left."""
         if self._waiting:
             text, self._waiting = self._waiting[:STEP], self._waiting[STEP:]
-            self._parse_more(text)
+            with _collector_resting(self.is_behind):
+                self._parse_more(text)
         if self._is_finished and not self._waiting:
             self._complete()
         return self.is_behind
@@ -292,6 +295,20 @@ class MarkdownDocument:
             self._ends.append(total)
         tail = accumulate((block.count(width) for block in blocks[len(self._blocks) :]), initial=total)
         return BlockLines(blocks, [*self._ends, *list(tail)[1:]], width, theme)
+
+
+@contextmanager
+def _collector_resting(is_much: bool) -> Iterator[None]:
+    """Parsing makes very many objects and soon drops them. Collecting garbage again and again in between takes as long
+    as the parsing itself when much is parsed."""
+    if not (is_much and gc.isenabled()):
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _indent(line: str) -> int:

@@ -35,7 +35,7 @@ class Prefix(NamedTuple):
     source: str = ""
 
     def __add__(self, other: Prefix) -> Prefix:  # type: ignore[override]
-        return Prefix(self.runs + other.runs, self.source + other.source)
+        return Prefix(self.runs + other.runs, self.source + other.source) if self.runs else other
 
     @property
     def text(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from markdown_it.token import Token
 
@@ -27,6 +28,7 @@ from oi_tui.rendering.markdown_table import Table
 
 _BULLETS = ("•", "◦", "·")
 _MARKS = " \t>-*+.)0123456789"
+_BLANK = BlankLeaf()  # the same for all: there are very many of them
 _TASK = re.compile(r"\[([ xX])\][ \t]+")
 _CLOSING_FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})[ \t]*")
 _APART = frozenset({"fence", "code_block", "table_open", "heading_open", "math_block", "hr"})
@@ -63,6 +65,11 @@ class _Place:
         return first, self.rest
 
 
+@lru_cache(maxsize=256)
+def _prefix(drawn: str, meaning: Meaning, source: str) -> Prefix:
+    return Prefix(((drawn, meaning),), source)
+
+
 class Builder:
     """Builds the blocks of one parsed text.
 
@@ -92,7 +99,7 @@ class Builder:
             if opener.type in ("bullet_list_open", "ordered_list_open"):
                 pieces += self._items(group, gap=gap, is_first=not pieces)
             else:
-                leaves: list[Leaf] = [BlankLeaf()] if gap else []
+                leaves: list[Leaf] = [_BLANK] if gap else []
                 leaves += self._leaves(group, _Place())
                 closed = opener.type in ("fence", "math_block") and self._is_closed(opener)
                 pieces.append(Piece(line, end, Block(leaves), opener.type, closed))
@@ -112,7 +119,7 @@ class Builder:
             self._group = ListGroup(kind, int(opener.attrGet("start") or 1) if is_ordered else 0)
         for item in _groups(group[1:-1]):
             line, end = item[0].map or (0, 0)
-            leaves: list[Leaf] = [BlankLeaf()] if gap else []
+            leaves: list[Leaf] = [_BLANK] if gap else []
             place = _Place()
             self._mark(place, item, self._group if is_ordered else None)
             leaves += self._leaves(item[1:-1], place) or self._unparsed(item[0], place)
@@ -132,8 +139,8 @@ class Builder:
             drawn, source = drawn + f"[{done}] ", source + f"[{done}] "
             if group is None:
                 drawn = f"[{done}] "
-        place.first = place.first + Prefix(((drawn, ("bullet",)),), source)
-        place.rest = place.rest + Prefix(((" " * len(drawn), PLAIN),), " " * len(source))
+        place.first = place.first + _prefix(drawn, ("bullet",), source)
+        place.rest = place.rest + _prefix(" " * len(drawn), PLAIN, " " * len(source))
         place.depth += 1
 
     @staticmethod

@@ -125,7 +125,7 @@ def _after(state: Sgr, parameters: str) -> Sgr:
 
 def _colour(fields: list[str]) -> Ink | None:
     """`5;n` or `2;r;g;b`; None for anything else."""
-    values = [int(value) if value and len(value) < 6 else 0 for value in fields]
+    values = [int(value) if value.isdigit() and len(value) < 6 else 0 for value in fields]
     if len(values) >= 2 and values[0] == 5 and values[1] < 256:
         return values[1]
     if len(values) == 4 and values[0] == 2 and max(values[1:]) < 256:

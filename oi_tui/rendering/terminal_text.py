@@ -36,6 +36,7 @@ _LONGEST_EDITED = 1 << 13
 _EDIT = re.compile(r"[\r\x08]|\x1b\[[0-9]*[A-GJK]")
 # The spinners of a flood. Sequences are stepped over: their last letter is not a character on the line.
 _TYPED_OVER = re.compile(r"(\x1b\[[0-9;:]*[A-Za-z])|[^\n\r\x08\x1b\t]\x08(?=[^\n\r\x08\x1b\t])")
+_TYPED_OVER_PLAIN = re.compile(r"[^\n\r\x08\t]\x08(?=[^\n\r\x08\t])")
 _LINE_END = re.compile(r"\r+\n")
 _TOKEN = re.compile(r"[\n\r\x08]|\x1b\[([0-9;:]*)([A-GJKm])|[^\n\r\x08\x1b]+")
 
@@ -244,7 +245,7 @@ class TerminalText:
     def _edit(self, text: str) -> None:
         """Text with movements, piece by piece."""
         if "\x08" in text:
-            text = _TYPED_OVER.sub(r"\1", text)
+            text = _TYPED_OVER.sub(r"\1", text) if "\x1b" in text else _TYPED_OVER_PLAIN.sub("", text)
         lines = text.split("\n")
         for index, line in enumerate(lines):
             if self._column is None and not self._has_returned and _EDIT.search(line) is None:

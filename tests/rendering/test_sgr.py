@@ -39,6 +39,8 @@ THEME = from_css_variables({"background": "#101014", "foreground": "#d0d0d0", "p
         ("38;2;1", Sgr()),
         ("999999999999", Sgr()),
         (";;31;;", Sgr()),
+        ("38;:", Sgr()),
+        ("38:;1", Sgr(attributes=BOLD)),
     ],
 )
 def test_parameters(parameters: str, expected: Sgr) -> None:
