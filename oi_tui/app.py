@@ -16,7 +16,7 @@ import importlib
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events, work
 from textual.binding import Binding, BindingType
@@ -26,7 +26,7 @@ from oi_tui._version import __version__
 from oi_tui.engine.errors import SettingsError
 from oi_tui.engine.private_files import data_folder
 from oi_tui.engine.settings import Settings
-from oi_tui.prompt_history import PromptHistory
+from oi_tui.prompt_history import PromptHistory, save_draft, take_draft
 from oi_tui.reconfigure import use_model, use_settings
 from oi_tui.screens.opening import OpeningScreen
 from oi_tui.styles import STYLES
@@ -148,6 +148,8 @@ class OiApp(Window):
             for text in chat.composer.queued:
                 history.add(text)
             chat.composer.history = history
+            if chat.composer.is_empty:
+                chat.composer.fill(take_draft())
         self._begin_conversation()
         if not self._settings.llm.model:
             self.action_choose_model()
@@ -175,6 +177,11 @@ class OiApp(Window):
         self._begin_conversation()
         await old.aclose()
         await self.session.prewarm()
+
+    def exit(self, result: None = None, return_code: int = 0, message: Any = None) -> None:
+        if self._chat is not None and self.settings.conversation_history:
+            save_draft(self._chat.composer.text)
+        super().exit(result, return_code, message)
 
     async def on_unmount(self) -> None:
         if self.session is not None:
@@ -273,13 +280,18 @@ class OiApp(Window):
     async def action_panel(self) -> None:
         if self.inspector is not None:
             await self.inspector.toggle()
-            await self.inspector.update(self.session)
+            self._update_panel()
 
     @work(exclusive=True, group="panel", exit_on_error=False)
     async def _update_panel(self) -> None:
+        """Bring the panel, and the variables that can be completed, to the present state."""
+        from oi_tui.inspector import variables_of
+
         if self.inspector is not None:
             await self.inspector.fit()
-            await self.inspector.update(self.session)
+            variables = await variables_of(self.session)
+            self.chat.composer.variables = variables
+            await self.inspector.update(variables)
 
     def on_resize(self, event: events.Resize) -> None:
         self._update_panel()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from textual.binding import Binding
 from textual.command import DiscoveryHit, Hit, Hits, Provider
@@ -75,6 +76,32 @@ class AppCommands(Provider):
                 yield node, binding
 
 
+class ThemeNames(Provider):
+    """Every theme, ours first."""
+
+    async def discover(self) -> Hits:
+        for name, row in self._themes():
+            yield DiscoveryHit(row, partial(self._use, name), text=name)
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for name, row in self._themes():
+            if (score := matcher.match(name)) > 0:
+                yield Hit(score, row, partial(self._use, name), text=name)
+
+    def _use(self, name: str) -> None:
+        self.app.theme = name
+
+    def _themes(self) -> list[tuple[str, Content]]:
+        available = self.app.available_themes
+        names = sorted(available, key=lambda name: (not name.startswith("oi-"), name))
+        return [(name, _two_columns(Content(name), "" if name != self.app.theme else "in use")) for name in names]
+
+
 def _row(command: Command, title: Content) -> Content:
-    gap = max(2, _WIDTH - title.cell_length - Content(command.key).cell_length)
-    return Content.assemble(title, " " * gap, (command.key, "not bold $text-quiet"))
+    return _two_columns(title, command.key)
+
+
+def _two_columns(left: Content, right: str) -> Content:
+    gap = max(2, _WIDTH - left.cell_length - Content(right).cell_length)
+    return Content.assemble(left, " " * gap, (right, "not bold $text-quiet"))

@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from oi_tui.file_search import walk
 from oi_tui.widgets.block import Block
@@ -16,9 +16,14 @@ from oi_tui.widgets.image_block import ImageBlock
 from oi_tui.widgets.side_panel import PanelRow, PanelSection, SidePanel
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.screen import Screen
 
     from oi_tui.engine.session import Session
+
+Variable: TypeAlias = tuple[str, str]
+"""Name, and a short description of the value."""
 
 _MOST_ROWS = 30
 _MOST_FILES = 12
@@ -58,24 +63,23 @@ class Inspector:
             panel.open(is_open)
         self._screen.set_class(is_open, "-panel-open")
 
-    async def update(self, session: Session | None) -> None:
-        """Show things as they are now, if anybody can see them. Asks the kernel and the disk, neither for long."""
+    async def update(self, variables: Sequence[Variable]) -> None:
+        """Show things as they are now, if anybody can see them. Asks the disk, not for long."""
         if self.is_open:
-            self._screen.query_one(SidePanel).sections = await self._sections(session)
+            self._screen.query_one(SidePanel).sections = await self._sections(variables)
 
     def block(self, key: str) -> Block | None:
         """The block that a row of the panel stands for."""
         return self._blocks.get(key)
 
-    async def _sections(self, session: Session | None) -> tuple[PanelSection, ...]:
-        variables = await _variables(session)
+    async def _sections(self, variables: Sequence[Variable]) -> tuple[PanelSection, ...]:
         files = await asyncio.to_thread(_changed_files, Path.cwd(), self._since)
         self._blocks = {}
         blocks = self._canvas.blocks
         images = [self._row(block, block.label, "") for block in blocks if isinstance(block, ImageBlock)]
         runs = [self._row(block, _first_line(block), _state(block)) for block in blocks if isinstance(block, CodeBlock)]
         return (
-            PanelSection("Variables", tuple(variables)),
+            PanelSection("Variables", tuple(PanelRow(name, value) for name, value in variables[-_MOST_ROWS:])),
             PanelSection("Images", tuple(images[-_MOST_ROWS:])),
             PanelSection("Files", tuple(files), "none changed yet"),
             PanelSection("Runs", tuple(runs[-_MOST_ROWS:])),
@@ -87,14 +91,13 @@ class Inspector:
         return PanelRow(text, detail, key)
 
 
-async def _variables(session: Session | None) -> list[PanelRow]:
-    """The kernel's variables, newest last. A language that cannot be asked has none."""
+async def variables_of(session: Session | None) -> list[Variable]:
+    """The variables of the session's Python, newest last. A language that cannot be asked has none."""
     languages = session.languages if session is not None else None
     ask = getattr(languages.python, "variables", None) if languages is not None else None
     if ask is None:
         return []
-    rows = [PanelRow(row["name"], row["value"] or row["type"]) for row in await ask()]
-    return rows[-_MOST_ROWS:]
+    return [(row["name"], row["value"] or row["type"]) for row in await ask()]
 
 
 def _changed_files(folder: Path, since: float) -> list[PanelRow]:

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from oi_tui.engine.errors import SettingsError
-from oi_tui.engine.private_files import make_private_folder, read_regular, write_private
+from oi_tui.engine.private_files import data_folder, make_private_folder, read_regular, write_private
 
 LIMIT = 1000
 """Entries kept. The file is cut down to this many when it has grown to twice as many."""
@@ -95,6 +95,29 @@ def _parse(line: str) -> str | None:
     except ValueError:
         return None
     return entry if isinstance(entry, str) and entry.strip() else None
+
+
+def save_draft(text: str) -> None:
+    """Keep what was typed and not sent for the next start. Where that fails it is lost, as it would have been."""
+    try:
+        if text.strip():
+            write_private(_draft_path(), text)
+    except (OSError, UnicodeError):
+        return
+
+
+def take_draft() -> str:
+    """What the last session left unsent, once; empty if it left nothing."""
+    try:
+        text = read_regular(_draft_path(), _LARGEST_FILE).decode("utf-8", "replace")
+        _draft_path().unlink()
+    except (OSError, SettingsError):
+        return ""
+    return text
+
+
+def _draft_path() -> Path:
+    return data_folder() / "draft.txt"
 
 
 class HistoryCursor:

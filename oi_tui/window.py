@@ -18,7 +18,7 @@ from textual.filter import Monochrome, NoColor
 from textual.worker import Worker, WorkerState
 
 from oi_tui import keymap, leaving
-from oi_tui.commands import AppCommands
+from oi_tui.commands import AppCommands, ThemeNames
 from oi_tui.notifications import Notifier
 from oi_tui.screens.too_small import TooSmall, is_too_small
 from oi_tui.styles import STYLES, themes
@@ -64,7 +64,7 @@ class Window(App[None]):
             self._filters.append(NoColor())
         for our_theme in themes.OUR_THEMES:
             self.register_theme(our_theme)
-        self._begin_with_theme(theme if theme in self.available_themes else themes.theme_for_terminal())
+        self._begin_with_theme(theme if theme and theme in self.available_themes else themes.theme_for_terminal())
         self._saved_theme = self.theme
         if (path := keymap.keymap_path()).exists():
             self.keys = keymap.read_keymap(path)
@@ -76,7 +76,7 @@ class Window(App[None]):
 
     # -- looks -------------------------------------------------------------------------------------------------------
 
-    def _begin_with_theme(self, name: str | None) -> None:
+    def _begin_with_theme(self, name: str) -> None:
         """Set the first theme. Assigning it would make the stylesheets be read a second time before the first frame."""
         self.set_reactive(App.theme, name)
         is_dark = self.current_theme.dark
@@ -126,6 +126,9 @@ class Window(App[None]):
     def action_command_palette(self) -> None:
         if not any(isinstance(screen, CommandPalette) for screen in self.screen_stack):
             self.push_screen(Palette())
+
+    def search_themes(self) -> None:
+        self.push_screen(Palette(providers=[ThemeNames], placeholder="Which colours?"))
 
     def action_save_screen(self) -> None:
         self.notify(f"Saved {self.save_screenshot(path='.')}", markup=False)

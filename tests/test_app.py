@@ -98,6 +98,29 @@ async def test_what_is_typed_into_the_first_frame_is_not_lost() -> None:
         assert app.chat.composer.text == "half a sente"
 
 
+async def test_what_was_typed_and_not_sent_is_there_next_time_and_only_once() -> None:
+    async with opened() as (app, pilot, _):
+        await pilot.press(*"half")
+        app.leave(143)
+    async with opened() as (app, pilot, _):
+        assert app.chat.composer.text == "half"
+        await pilot.press("ctrl+c")
+        app.leave(0)
+    async with opened() as (app, pilot, _):
+        assert app.chat.composer.text == ""
+
+
+async def test_without_history_nothing_is_kept(empty_machine: Path) -> None:
+    private = replace(SETTINGS, conversation_history=False)
+    async with opened(settings=private) as (app, pilot, _):
+        await send(pilot, "secret question")
+        await until(pilot, lambda: not app.what_runs)
+        await pilot.press(*"secret draft")
+        app.leave(0)
+    kept = [path for path in empty_machine.rglob("*") if path.is_file() and b"secret" in path.read_bytes()]
+    assert kept == []
+
+
 async def test_the_first_request_names_the_conversation() -> None:
     async with opened(FakeSession(["Fine."], settings=SETTINGS)) as (app, pilot, fake):
         fake.messages = [{"role": "user", "type": "message", "content": "which month sold best?\nreally"}]

@@ -93,6 +93,8 @@ class Composer(Vertical):
         """Paths after `@` are completed below this folder."""
         self.commands: Sequence[tuple[str, str]] = ()
         """(name without %, what it does)."""
+        self.variables: Sequence[tuple[str, str]] = ()
+        """(name, value) of the kernel's variables, offered after `@` like files."""
         self.last_key_at = -1e9
         """`time.monotonic` of the last change to the prompt."""
         self._history = PromptHistory(None)
@@ -325,7 +327,12 @@ class Composer(Vertical):
         else:
             index = await self._file_index()
             found = await asyncio.to_thread(best_matches, index.paths, fragment.typed, CompletionList.MOST)
-        self._offer(fragment, [file_completion(path) for path in found])
+        files = [file_completion(path) for path in found]
+        self._offer(fragment, [*self._variables_like(fragment.typed), *files])
+
+    def _variables_like(self, typed: str) -> list[Completion]:
+        names = [(name, value) for name, value in self.variables if typed and name.startswith(typed)]
+        return [Completion(name, name, value) for name, value in names[:3]]
 
     async def _file_index(self) -> FileIndex:
         is_old = monotonic() - self._files_made_at > _INDEX_LIFETIME

@@ -308,6 +308,18 @@ async def test_escape_closes_the_suggestions_and_enter_then_sends(tmp_path: Path
         assert host.sent == ["@sal"]
 
 
+async def test_variables_of_the_kernel_are_completed_like_files(tmp_path: Path) -> None:
+    (tmp_path / "sales.csv").touch()
+    host = Host()
+    async with host.run_test() as pilot:
+        host.composer.folder = tmp_path
+        host.composer.variables = [("sales", "12,000 × 4"), ("other", "1")]
+        await type_text(pilot, "plot @sal")
+        await until(pilot, lambda: labels(host) == ["sales", "sales.csv"])
+        await pilot.press("tab")
+        assert host.composer.text == "plot sales "
+
+
 async def test_an_address_is_not_a_file() -> None:
     host = Host()
     async with host.run_test() as pilot:
