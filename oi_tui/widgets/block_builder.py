@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from oi_tui.engine.approval import CodeProposal
 from oi_tui.engine.lmc import Chunk, Message
@@ -55,7 +55,7 @@ class BlockBuilder:
         """The message or code that was written last."""
         self._open: Block | None = None
         self._codes: dict[str, CodeBlock] = {}
-        self._tails: dict[str, Block] = {}  # code id → the last block that its run produced
+        self._results: dict[str, list[Block]] = {}  # code id → the pictures and pages that its run produced
         self._notices: list[NoticeBlock] = []  # in a row, at the end
 
     def code(self, code_id: str | None) -> CodeBlock | None:
@@ -95,12 +95,15 @@ class BlockBuilder:
     def replay(self, messages: Iterable[Message]) -> list[Block]:
         """Build the blocks of stored messages and return them: nothing is drawn on the way."""
         column, self._column = self._column, (blocks := BlockList())
+        restored: list[tuple[CodeBlock, Mapping[str, Any]]] = []
         try:
             for message in messages:
                 for chunk in message.to_chunks():
                     self.feed(chunk)
-                if message.type == "code" and (block := self.code(message.id)) is not None:
-                    block.restore(message.meta)
+                if message.type == "code" and (code := self.code(message.id)) is not None:
+                    restored.append((code, message.meta))
+            for code, meta in restored:  # when the output is there: replaying a run says nothing of how it ended
+                code.restore(meta)
             self._end_notices()
             for block in self._codes.values():
                 block.settle()
@@ -198,16 +201,21 @@ class BlockBuilder:
                 return
             # Output whose code is not here: a shell line, or a conversation that was cut.
             block = self._new_code(chunk.id, "", is_own=True)
+        line = chunk.content if isinstance(chunk.content, int) else None
         if chunk.start:
             block.start_running()
         elif chunk.end:
             block.finish_running()
         elif chunk.format == "active_line":
-            block.light(chunk.content if isinstance(chunk.content, int) else None)
+            block.light(line)
+        elif chunk.format == "active_statement":
+            block.light_statement(line)
         elif chunk.format == "error_line":
-            block.blame(chunk.content if isinstance(chunk.content, int) else None)
+            block.blame(line)
         elif chunk.format == "line_times":
             block.set_line_times(chunk.content if isinstance(chunk.content, Mapping) else {})
+        elif chunk.format == "clear_output":
+            self._clear_output(block)
         else:
             block.print(chunk.text)
         self._column.redraw(block)
@@ -222,9 +230,15 @@ class BlockBuilder:
             block = ImageBlock(chunk.content, chunk.format or "base64.png", origin)
         else:
             block = RichBlock(chunk.content, chunk.format or "", origin)
-        key = chunk.id or ""
-        self._column.add(block, after=self._tails.get(key, code))
-        self._tails[key] = block
+        results = self._results.setdefault(chunk.id or "", [])
+        self._column.add(block, after=results[-1] if results else code)
+        results.append(block)
+
+    def _clear_output(self, code: CodeBlock) -> None:
+        """The code takes back what it has shown so far."""
+        code.clear_output()
+        for block in self._results.pop(code.id or "", ()):
+            self._column.take_out(block)
 
     # -- notices -----------------------------------------------------------------------------------------------------
 

@@ -36,6 +36,7 @@ class CodeBlock(Block):
         """What happened, in a line: why it is incomplete, what the user said instead."""
         self.findings: Sequence[Finding] = ()
         self.active_line: int | None = None
+        self.active_statement: int | None = None
         self.error_line: int | None = None
         self.line_times: dict[int, float] = {}
         self.shows_times = False
@@ -197,6 +198,17 @@ class CodeBlock(Block):
             self.active_line = line
             self.changed()
 
+    def light_statement(self, line: int | None) -> None:
+        """The statement from which the line that runs was reached, where that is another one."""
+        if line != self.active_statement:
+            self.active_statement = line
+            self.changed()
+
+    def clear_output(self) -> None:
+        """Take back what was printed so far."""
+        self.output = OutputLines()
+        self.changed()
+
     def blame(self, line: int | None) -> None:
         """This line raised the error."""
         self.error_line = line
@@ -209,7 +221,7 @@ class CodeBlock(Block):
 
     def finish_running(self) -> None:
         """The run is over."""
-        self.active_line = None
+        self.active_line = self.active_statement = None
         self._ended_at = monotonic()
         self.output.close()
         if self.state is CodeState.RUNNING:
@@ -222,7 +234,7 @@ class CodeBlock(Block):
 
     def settle(self, *, stopped: bool = False) -> None:
         """The turn is over: nothing can happen to this block any more."""
-        self.editor_rows, self.has_input, self.active_line = 0, False, None
+        self.editor_rows, self.has_input, self.active_line, self.active_statement = 0, False, None, None
         if self.state is CodeState.WRITING:
             self.mark_incomplete("stopped while it was written") if stopped else self.finish_writing()
         if self.state is CodeState.RUNNING:
@@ -233,9 +245,9 @@ class CodeBlock(Block):
         self.changed()
 
     def restore(self, meta: Mapping[str, Any]) -> None:
-        """Take over what the history knows of a stored block: the `meta` of its message."""
+        """Take over what the history knows of a stored block: its message's `meta`. The output is there already."""
         self.original = str(meta.get("original", self.code))
-        self.remark = str(meta.get("note") or "")
+        self.remark = str(meta.get("note") or self.remark)
         states = {
             "run": CodeState.DONE,
             "declined": CodeState.DECLINED,
@@ -245,6 +257,15 @@ class CodeBlock(Block):
         self.state = states.get(str(meta.get("state")), CodeState.NOT_RUN)
         if meta.get("exit") == "interrupted":
             self.state = CodeState.STOPPED
+        if isinstance(times := meta.get("line_times"), Mapping):
+            self.set_line_times(times)
+        if isinstance(seconds := meta.get("seconds"), int | float):
+            self._started_at, self._ended_at = 0.0, float(seconds)
+        else:
+            self._started_at = self._ended_at = None
+        self.error_line = meta["error_line"] if isinstance(meta.get("error_line"), int) else self.error_line
+        if self.state is CodeState.DONE and (self.error_line is not None or self.output.error):
+            self.state = CodeState.FAILED
         self._inspect()
 
     # -- seen --------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from oi_tui.engine.hidden_text import find_hidden
 from oi_tui.rendering.highlight import Highlighter
 from oi_tui.rendering.theme import RenderTheme
 from oi_tui.widgets.diff_lines import added_lines
+from oi_tui.widgets.ordered_keys import run_binding
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _OPENERS = (":", "(", "[", "{", "then", "do", "else")
@@ -90,12 +91,15 @@ class CodeEditor(TextArea):
     # -- actions -----------------------------------------------------------------------------------------------------
 
     def action_end(self) -> None:
+        self.read_only = True
         self.post_message(self.Ended())
 
     def action_run(self) -> None:
+        self.read_only = True
         self.post_message(self.RunRequested())
 
     def action_external_editor(self) -> None:
+        self.read_only = True
         self.post_message(self.ExternalEditRequested())
 
     def action_revert(self) -> None:
@@ -113,11 +117,10 @@ class CodeEditor(TextArea):
                 self.delete((row, 0), (row, step))
 
     async def _on_key(self, event: events.Key) -> None:
-        if event.key == "escape":
-            # The base class would move the focus on; here it ends editing.
+        if self.read_only or await run_binding(self, event):
+            # After the key that ended editing, what was typed ahead must not become code.
             event.stop()
             event.prevent_default()
-            self.action_end()
             return
         if event.key == "enter" and self.selection.is_empty:
             event.stop()

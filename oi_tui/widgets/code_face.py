@@ -136,7 +136,7 @@ class CodeFace:
         block = self._block
         times = block.line_times if block.shows_times or block.elapsed >= SLOW_RUN else {}
         added = added_lines(block.original, block.code) if block.is_edited else frozenset()
-        return Marks(block.active_line, block.error_line, added, times)
+        return Marks(block.active_line, block.active_statement, block.error_line, added, times)
 
     def _ranges(self) -> list[tuple[int, int]]:
         """The lines of code that are drawn, as ranges. Code that waits is always whole."""

@@ -35,6 +35,8 @@ class Marks:
     """What the gutter and the right edge say about lines. Lines count from 1."""
 
     active: int | None = None
+    statement: int | None = None
+    """The statement from which the active line was reached."""
     failed: int | None = None
     added: frozenset[int] = frozenset()
     """Lines that the user wrote."""
@@ -45,6 +47,8 @@ class Marks:
         """What stands between the number and the code."""
         if number == self.active:
             return "►", theme.running
+        if number == self.statement:
+            return "▹", theme.running
         if number == self.failed:
             return "✗", theme.failed
         return ("+", theme.added) if number in self.added else (" ", theme.faint)

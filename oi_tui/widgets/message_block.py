@@ -8,10 +8,9 @@ from typing import ClassVar
 from rich.segment import Segment
 from textual.strip import Strip
 
-from oi_tui.rendering.lines import wrap
 from oi_tui.rendering.markdown import MarkdownDocument
-from oi_tui.rendering.sanitise import Sanitiser, show_bidi
-from oi_tui.widgets.block import Block, Line, Mapped
+from oi_tui.rendering.plain_text import PlainText
+from oi_tui.widgets.block import Block, Line, Mapped, Stack
 from oi_tui.widgets.block_theme import BlockTheme
 
 _KEPT_LINES = 500
@@ -54,7 +53,7 @@ class UserBlock(MessageBlock):
     def _lay_out(self, width: int, theme: BlockTheme) -> Sequence[Line]:
         first = Segment(self.LABEL, theme.accent)
         rest = Segment(f"{RAIL}{' ' * (len(self.LABEL) - 1)}", theme.rail)
-        return _railed(plain_lines(self.source, width - len(self.LABEL)), first, rest)
+        return _railed(PlainText(self.source).render(max(1, width - len(self.LABEL)), theme.render), first, rest)
 
 
 class AnswerBlock(MessageBlock):
@@ -130,32 +129,18 @@ class ReasoningBlock(MessageBlock):
         title = Strip([Segment("∴ ", theme.quiet), Segment(summary, theme.quiet), Segment(hint, theme.faint)])
         lines = [Line(title.crop(0, width))]
         if not self.is_folded:
-            text = plain_lines(self.source, width - 2)
+            text = PlainText(self.source, ("quiet",)).render(max(1, width - 2), theme.render)
             rail = Segment(f"{RAIL} ", theme.rail)
-            quiet = [Line(line.strip.apply_style(theme.quiet), line.text, line.start, line.joint) for line in text]
-            lines += _railed(quiet, rail, rail)
+            return Stack([lines, _railed(text, rail, rail)])
         return lines
 
     def _estimate(self, width: int) -> int:
         return 1 if self.is_folded else 1 + super()._estimate(width)
 
 
-def plain_lines(text: str, width: int) -> list[Line]:
-    """Foreign text as it is, wrapped at blanks."""
-    sanitiser = Sanitiser()
-    clean = show_bidi(sanitiser.feed(text) + sanitiser.close()).expandtabs(4)
-    lines: list[Line] = []
-    for source in clean.split("\n"):
-        cuts = wrap(source, width)
-        for index, (start, end) in enumerate(cuts):
-            joint = None if index == len(cuts) - 1 else source[end : cuts[index + 1].start]
-            lines.append(Line(Strip([Segment(source[start:end])]), source[start:end], 0, joint))
-    return lines
-
-
-def _railed(lines: Sequence[Line], first: Segment, rest: Segment) -> list[Line]:
-    """The lines behind a rail."""
-    return [_behind(rest if index else first, line) for index, line in enumerate(lines)]
+def _railed(lines: Sequence[Line], first: Segment, rest: Segment) -> Sequence[Line]:
+    """The lines behind a rail, made when they are looked at."""
+    return Mapped(len(lines), lambda index: _behind(rest if index else first, lines[index]))
 
 
 def _behind(rail: Segment, line: Line) -> Line:

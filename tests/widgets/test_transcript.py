@@ -8,6 +8,7 @@ import io
 
 import pytest
 from PIL import Image
+from textual import events
 from textual.pilot import Pilot
 
 from oi_tui.engine.approval import CodeProposal, Decision, InputCancelled, InputRequest
@@ -295,6 +296,43 @@ async def test_the_line_that_runs_is_lit() -> None:
         stage.transcript.apply([Chunk("computer", "console", "active_line", None, id="c1")])
         await pilot.pause()
         assert "►" not in screen_text(stage.app)
+
+
+async def test_what_the_code_clears_is_taken_back() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 40)) as pilot:
+        await stage.start(pilot)
+        image = Chunk("computer", "image", "base64.png", png(), id="c1")
+        stage.transcript.apply([Chunk("computer", "console", "output", "old\n", id="c1"), image])
+        stage.transcript.apply([Chunk("computer", "console", "clear_output", True, id="c1")])
+        stage.transcript.apply([Chunk("computer", "console", "output", "new\n", id="c1")])
+        await pilot.pause()
+        assert "old" not in screen_text(stage.app) and "new" in screen_text(stage.app)
+        assert "image" not in screen_text(stage.app)
+
+
+async def test_the_statement_that_led_to_the_active_line_is_marked() -> None:
+    stage = Stage()
+    async with stage.app.run_test() as pilot:
+        await stage.start(pilot)
+        stage.transcript.apply([Chunk("computer", "console", "active_line", 1, id="c1")])
+        stage.transcript.apply([Chunk("computer", "console", "active_statement", 2, id="c1")])
+        await pilot.pause()
+        assert "1 ► a = 1" in screen_text(stage.app) and "2 ▹ print(a)" in screen_text(stage.app)
+
+
+async def test_keys_typed_ahead_after_leaving_the_editor_do_not_become_code() -> None:
+    stage = Stage()
+    async with stage.app.run_test() as pilot:
+        reply = stage.propose()
+        await stage.go_to_bar(pilot)
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(stage.app.focused, CodeEditor))
+        for key in ("x", "escape", "y", "y", "enter"):
+            stage.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await until(pilot, lambda: not stage.app.query(CodeEditor))
+        await pilot.pause(0.1)
+        assert stage.block().code == "x" + CODE and not reply.done()
 
 
 async def test_input_is_answered_under_the_block() -> None:
