@@ -94,7 +94,7 @@ def share_of_core(text: str, tokens_per_second: int = 1000) -> float:
 
 
 def print_lines(text: str, size: int) -> list[float]:
-    """Seconds to take in and draw each frame of output that comes in frames of `size` characters, in order of length."""
+    """Seconds to take in and draw each frame of output that comes in frames of `size` characters, sorted."""
     terminal = TerminalText()
     view = TerminalView(terminal, WIDTH)
     theme = RenderTheme.ansi()

@@ -71,6 +71,7 @@ _ANY_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 # The last introducer decides whether the text ends inside a sequence: a later introducer ends an earlier sequence.
 _INTRODUCERS = "\x1b\x90\x98\x9b\x9d\x9e\x9f"
+_ESCAPES = re.compile(r"\x1b{2,}+")
 _UNFINISHED = re.compile(
     r"\x1b(?:\[[0-?]{0,256}+[ -/]{0,16}+|[ -/]{0,16}+|P[0-9;]{0,32}+)\Z|\x9b[0-?]{0,256}+[ -/]{0,16}+\Z"
 )
@@ -136,6 +137,8 @@ class Sanitiser:
             text = self._skip_payload(text)
         if self._held:
             text, self._held = self._held + text, ""
+        if "\x1b\x1b" in text:  # only the last one of several means anything
+            text = _ESCAPES.sub("\x1b", text)
         start = max(text.rfind(introducer) for introducer in _INTRODUCERS)
         if start < 0:
             return text
