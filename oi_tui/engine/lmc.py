@@ -169,7 +169,10 @@ class Message:
         return cls(role=role, type=kind, content=content, format=wire.get("format"), recipient=wire.get("recipient"))
 
     def to_chunks(self) -> list[Chunk]:
-        """The three chunks that replay this message: start, content, end. Console text keeps format `output`."""
+        """The three chunks that replay this message: start, content, end. Console text keeps format `output`. What is
+        an event (an error, a notice) is one chunk."""
+        if self.type in EPHEMERAL_TYPES:
+            return [Chunk(self.role, self.type, self.format, self.content, recipient=self.recipient, id=self.id)]
         flag_format = None if self.type == "console" else self.format
         owner = self.meta.get("code_id", self.id) if self.role == "computer" else self.id
         base = Chunk(self.role, self.type, flag_format, recipient=self.recipient, id=owner)

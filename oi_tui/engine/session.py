@@ -21,7 +21,7 @@ from oi_tui.engine.interpreter import Interpreter
 from oi_tui.engine.languages.registry import Registry, default_registry
 from oi_tui.engine.llm.base import ChatModel, Usage
 from oi_tui.engine.llm.choose import choose_model
-from oi_tui.engine.lmc import Chunk, LmcDict
+from oi_tui.engine.lmc import Chunk, LmcDict, Message
 from oi_tui.engine.settings import Settings
 
 
@@ -79,6 +79,11 @@ class Session:
     @messages.setter
     def messages(self, messages: Sequence[Mapping[str, Any]]) -> None:
         self._interpreter.history = History.from_lmc(messages)
+
+    @property
+    def shown(self) -> Sequence[Message]:
+        """What a screen begins with. A stored conversation has errors and notices between its messages."""
+        return tuple(self.history)
 
     @property
     def usage(self) -> Usage:

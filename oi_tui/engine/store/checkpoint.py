@@ -41,6 +41,12 @@ class Unfinished:
                 self._left_out += len(gone)
                 self._tail_length -= len(gone)
 
+    def clear(self) -> None:
+        """What was collected has been taken back."""
+        self._head.clear()
+        self._tail.clear()
+        self._head_length = self._tail_length = self._left_out = 0
+
     @property
     def is_empty(self) -> bool:
         return self._head_length == 0

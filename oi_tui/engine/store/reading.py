@@ -121,7 +121,8 @@ def _by_index(connection: sqlite3.Connection, words: str, limit: int) -> list[An
     query = " ".join(f'"{part}"' for part in parts) + ("*" if not words[-1:].isspace() else "")
     return connection.execute(
         f"SELECT {_HIT} FROM words JOIN messages m ON m.key = words.rowid "
-        "JOIN conversations c ON c.number = m.conversation WHERE words MATCH ? AND c.deleted = 0 ORDER BY words.rowid DESC LIMIT ?",
+        "JOIN conversations c ON c.number = m.conversation WHERE words MATCH ? AND c.deleted = 0 "
+        "ORDER BY words.rowid DESC LIMIT ?",
         (query, limit),
     ).fetchall()
 

@@ -28,7 +28,7 @@ class RecordedSession(Session):
     """One conversation, kept in a store as it happens.
 
     With `stored` it goes on with that conversation. If another process has that one open, this becomes a copy of it:
-    `note` says so. `shown` is what the screen shows at the beginning, errors and notices included.
+    `note` says so.
     """
 
     def __init__(
@@ -46,12 +46,16 @@ class RecordedSession(Session):
             about=lambda: (self.settings.llm.model or "", self.languages.python.description),
             conversation=conversation,
         )
-        self.shown: tuple[Message, ...] = ()
+        self._shown: tuple[Message, ...] = ()
         self._said_fault = ""
         if stored is not None:
             self._interpreter.history = History(stored.messages)
             self.recorder.resume(stored)
-            self.shown = stored.shown
+            self._shown = stored.shown
+
+    @property
+    def shown(self) -> Sequence[Message]:
+        return self._shown or super().shown
 
     @property
     def conversation(self) -> str:

@@ -147,7 +147,9 @@ class Recorder:
     def _measured(self, chunk: Chunk) -> None:
         if chunk.id is None:
             return
-        if chunk.format == "line_times" and isinstance(chunk.content, Mapping):
+        if chunk.format == "clear_output" and self._open is not None:
+            self._open.clear()
+        elif chunk.format == "line_times" and isinstance(chunk.content, Mapping):
             self._note(chunk.id, line_times=dict(chunk.content))
         elif chunk.format == "error_line" and isinstance(chunk.content, int):
             self._note(chunk.id, error_line=chunk.content)

@@ -168,7 +168,8 @@ def copy_conversation(source: str, target: str, *, title: str, until: int | None
         )
         connection.execute(
             "INSERT INTO events (conversation, after, kind, content, at) "
-            "SELECT ?, after, kind, content, at FROM events WHERE conversation = ? AND (after IS NULL OR after IN (SELECT id FROM messages WHERE conversation = ?)) "
+            "SELECT ?, after, kind, content, at FROM events WHERE conversation = ? "
+            "AND (after IS NULL OR after IN (SELECT id FROM messages WHERE conversation = ?)) "
             "ORDER BY key",
             (numbers[target], numbers[source], numbers[target]),
         )

@@ -1,0 +1,44 @@
+"""Sessions for front ends: stored ones, or plain ones where the user wants nothing stored."""
+
+from __future__ import annotations
+
+from oi_tui.engine.history import History
+from oi_tui.engine.session import Session
+from oi_tui.engine.settings import Settings
+from oi_tui.engine.store.reading import StoredConversation
+from oi_tui.engine.store.recorded_session import RecordedSession
+from oi_tui.engine.store.store import LAST, Store, StoreError
+
+
+class StoredSessions:
+    """Makes sessions that share one store. Call it with settings, as one would call `Session`."""
+
+    def __init__(self, store: Store | None = None) -> None:
+        self.store = store or Store()
+        self._next: StoredConversation | None = None
+
+    def resume(self, name: str) -> None:
+        """The next session goes on with this conversation: "last", an id, or how one begins. Raises `StoreError`."""
+        found = self.store.find(name)
+        if found is None and name == LAST:
+            raise StoreError("There is no conversation yet.")
+        if found is None:
+            raise StoreError(f"There is no conversation {name}.", "oi-tui --conversations lists them.")
+        self._next = self.store.load(found.id)
+
+    def __call__(self, settings: Settings) -> Session:
+        stored, self._next = self._next, None
+        return self.open(settings, stored)
+
+    def open(self, settings: Settings, stored: StoredConversation | None = None) -> Session:
+        """A new session, or one that goes on with a conversation."""
+        if settings.conversation_history:
+            return RecordedSession(settings, store=self.store, stored=stored)
+        session = Session(settings)
+        if stored is not None:
+            session._interpreter.history = History(stored.messages)
+        return session
+
+    def close(self) -> None:
+        """Write what waits. Call it when the last session is closed."""
+        self.store.close()
