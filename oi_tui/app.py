@@ -108,7 +108,7 @@ class OiApp(Window):
             self._make_session = module.Session
         self._settings = await self._with_stored_key(self._settings)
         await self.opened.wait()
-        self.chat.composer.commands = [(name, command.summary) for name, command in magic.COMMANDS.items()]
+        self.chat.composer.completer.commands = [(name, command.summary) for name, command in magic.COMMANDS.items()]
         self.session = self._make_session(self._settings)
         self.chat.composer.busy = False
         self.chat.attach(self.session)
@@ -290,7 +290,7 @@ class OiApp(Window):
         if self.inspector is not None:
             await self.inspector.fit()
             variables = await variables_of(self.session)
-            self.chat.composer.variables = variables
+            self.chat.composer.completer.variables = variables
             await self.inspector.update(variables)
 
     def on_resize(self, event: events.Resize) -> None:

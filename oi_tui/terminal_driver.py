@@ -29,41 +29,18 @@ from typing import TYPE_CHECKING, Any
 
 from textual import constants, events
 from textual._parser import ParseError
-from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START, XTermParser
+from textual._xterm_parser import XTermParser
 from textual.drivers._writer_thread import WriterThread
 from textual.drivers.linux_driver import LinuxDriver
 from textual.geometry import Size
 
+from oi_tui.terminal_modes import CANCEL, ENTER, KEEP_TITLE, KITTY_ON, MOUSE_ON, QUERIES, RESTORE, AltEnter
+
 if TYPE_CHECKING:
     from textual.app import App
 
-_ENTER = (
-    "\x1b[22;0t"  # keep the window title
-    "\x1b[?1049h"  # alternate screen
-    "\x1b[?25l"  # the cursor is drawn by us
-    "\x1b[?1004h"  # tell us about focus
-    "\x1b[?2004h"  # a paste is one paste
-    "\x1b[?7l"  # no wrapping
-)
-_KITTY_ON = "\x1b[>25u"  # disambiguate, all keys as sequences, with their text
-_MOUSE_ON = "\x1b[?1000h\x1b[?1003h\x1b[?1015h\x1b[?1006h"
-_QUERIES = "\x1b[?2026$p\x1b[?2048$p"  # synchronised output? sizes in band?
-
-RESTORE = (
-    b"\x1b[?2026l"
-    b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1016l"
-    b"\x1b[?1004l\x1b[?2004l\x1b[?2048l"
-    b"\x1b[<u"  # belongs to the alternate screen: before leaving it
-    b"\x1b[?7h\x1b[0m\x1b[?1049l\x1b[?25h\x1b[23;0t"
-)
-"""Puts every mode back that this program switches on. Harmless when written twice."""
-
 _QUIET = 0.02
 """Seconds without input after which the terminal is taken to have understood that it should be silent."""
-
-
-_CANCEL = b"\x18\x1b\\"
-"""Ends a sequence that was cut off."""
 
 
 class TerminalGone(OSError):
@@ -115,14 +92,14 @@ class TerminalDriver(LinuxDriver):
         self._make_raw()
         self._redirect_output()
         self._has_screen, self._is_restored = True, False
-        self.write(_ENTER)
+        self.write(ENTER)
         if self._mouse:
-            self.write(_MOUSE_ON)
+            self.write(MOUSE_ON)
         if not constants.DISABLE_KITTY_KEY:
-            self.write(_KITTY_ON)
+            self.write(KITTY_ON)
         # Apple's terminal prints the end of a query that it does not know.
         if os.environ.get("TERM_PROGRAM") != "Apple_Terminal":
-            self.write(_QUERIES)
+            self.write(QUERIES)
 
     def _make_raw(self) -> None:
         if self.attrs_before is None:
@@ -189,9 +166,9 @@ class TerminalDriver(LinuxDriver):
             termios.tcflush(self._terminal, termios.TCOFLUSH)  # makes room, maybe in the middle of a sequence
         with contextlib.suppress(OSError):
             os.set_blocking(self._terminal, False)
-            self._write_at_once(_CANCEL + RESTORE)
+            self._write_at_once(CANCEL + RESTORE)
             time.sleep(_QUIET)  # a write that was stuck may have gone on
-            self._write_at_once(_CANCEL + RESTORE)
+            self._write_at_once(CANCEL + RESTORE)
         with contextlib.suppress(OSError):
             os.set_blocking(self._terminal, True)  # the description is shared with the shell
         self._restore_output()
@@ -280,7 +257,7 @@ class TerminalDriver(LinuxDriver):
 
     def _read_until_exit(self) -> None:
         parser = XTermParser(self._debug)
-        pastes = _AltEnter()
+        pastes = AltEnter()
         decode = getincrementaldecoder("utf-8")("replace").decode
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
@@ -345,9 +322,9 @@ class TerminalDriver(LinuxDriver):
     def _take_screen_again(self) -> None:
         if self._has_screen:
             self._make_raw()
-            self.write(_ENTER.removeprefix("\x1b[22;0t"))
+            self.write(ENTER.removeprefix(KEEP_TITLE))
             if self._mouse:
-                self.write(_MOUSE_ON)
+                self.write(MOUSE_ON)
             self._app.refresh(layout=True)
 
 
@@ -373,21 +350,6 @@ class _Writer(WriterThread):
         if not is_gone:
             with contextlib.suppress(OSError, ValueError):
                 self._file.flush()
-
-
-class _AltEnter:
-    """Terminals without the kitty protocol send Alt+Enter as Escape and Return, which Textual takes for Return."""
-
-    def __init__(self) -> None:
-        self._inside_paste = False
-
-    def mend(self, data: str) -> str:
-        """Input with Alt+Enter in the form Textual knows. Pasted text is left alone."""
-        starts, ends = data.rfind(BRACKETED_PASTE_START), data.rfind(BRACKETED_PASTE_END)
-        untouched = self._inside_paste or starts >= 0
-        if starts != ends:
-            self._inside_paste = starts > ends
-        return data if untouched else data.replace("\x1b\r", "\x1b[13;3u")
 
 
 def _time_until(parser: XTermParser) -> float | None:

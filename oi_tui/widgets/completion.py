@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from oi_tui.completer import MOST, Completion
 from oi_tui.rendering.sanitise import sanitise_line
 from oi_tui.widgets.component_style import component_style
 
@@ -36,15 +37,6 @@ class Fragment:
     """Without the `@` or `%` and without an opening quote."""
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """One thing that could be meant. `text` replaces the fragment as it stands."""
-
-    text: str
-    label: str
-    hint: str = ""
-
-
 def fragment_before(line: str, *, is_first: bool) -> Fragment | None:
     """The completable fragment that ends this piece of a line, if there is one."""
     if is_first and (found := _COMMAND.match(line)):
@@ -52,13 +44,6 @@ def fragment_before(line: str, *, is_first: bool) -> Fragment | None:
     if found := _FILE.search(line):
         return Fragment(Kind.FILE, found.start(), found[1].removeprefix('"'))
     return None
-
-
-def file_completion(path: str) -> Completion:
-    """A path as it is written in a prompt: quoted where it has a space."""
-    if " " not in path:
-        return Completion(f"@{path}", path)
-    return Completion(f'@"{path}' if path.endswith("/") else f'@"{path}"', path)
 
 
 class CompletionList(Widget):
@@ -88,7 +73,7 @@ class CompletionList(Widget):
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"completion-list--highlight", "completion-list--hint"}
     ALLOW_SELECT = False
-    MOST = 8
+    MOST = MOST
 
     @dataclass
     class Chosen(Message):

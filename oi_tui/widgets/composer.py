@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from time import monotonic
 from typing import ClassVar
 
@@ -17,24 +15,22 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widgets import Label, TextArea
 
+from oi_tui.completer import Completer, Completion
 from oi_tui.external_editor import NoEditor, edit_text
-from oi_tui.file_search import FileIndex, best_matches, list_folder, walk
 from oi_tui.prompt_history import HistoryCursor, PromptHistory
-from oi_tui.widgets.completion import Completion, CompletionList, Fragment, Kind, file_completion, fragment_before
+from oi_tui.widgets.completion import CompletionList, Fragment, Kind, fragment_before
 from oi_tui.widgets.history_search import HistorySearch
 from oi_tui.widgets.message_queue import MessageQueue
 from oi_tui.widgets.prompt_area import PromptArea
 
 HINT = "Ask for something    @ file   % command   ! shell line"
 HINT_BUSY = "The next message; Enter queues it"
-_INDEX_LIFETIME = 10.0
-"""Seconds after which the list of files is made anew."""
 
 
 class Composer(Vertical):
     """Posts `Submitted` for every message; while `busy` it queues them instead.
 
-    The screen sets `busy`, `new_below`, `folder`, `commands` and `history`, and calls `take_queued` when a turn has
+    The screen sets `busy`, `new_below`, `history` and what `completer` knows, and calls `take_queued` when a turn has
     ended and the next message may go. `is_empty` and `last_key_at` are for the rules about who may take the focus.
     """
 
@@ -89,19 +85,13 @@ class Composer(Vertical):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.folder = Path.cwd()
-        """Paths after `@` are completed below this folder."""
-        self.commands: Sequence[tuple[str, str]] = ()
-        """(name without %, what it does)."""
-        self.variables: Sequence[tuple[str, str]] = ()
-        """(name, value) of the kernel's variables, offered after `@` like files."""
+        self.completer = Completer()
+        """What can be completed: the screen sets its folder, commands and variables."""
         self.last_key_at = -1e9
         """`time.monotonic` of the last change to the prompt."""
         self._history = PromptHistory(None)
         self._cursor = HistoryCursor(self._history)
         self._recalled: str | None = None
-        self._files: FileIndex | None = None
-        self._files_made_at = 0.0
         self._fragment: Fragment | None = None
         self._refused: Fragment | None = None
 
@@ -309,37 +299,13 @@ class Composer(Vertical):
             return
         self._refused = None
         if fragment.kind is Kind.COMMAND:
-            self._offer(fragment, self._commands_like(fragment.typed))
+            self._offer(fragment, self.completer.commands_like(fragment.typed))
         else:
-            self._find_files(fragment)
-
-    def _commands_like(self, typed: str) -> list[Completion]:
-        return [
-            Completion(f"%{name}", f"%{name}", hint) for name, hint in self.commands if name.startswith(typed.lower())
-        ]
+            self._find(fragment)
 
     @work(exclusive=True, group="completion", exit_on_error=False)
-    async def _find_files(self, fragment: Fragment) -> None:
-        names_folder = fragment.typed.startswith(("~", "/", ".")) or "/." in fragment.typed
-        if names_folder:
-            paths = await asyncio.to_thread(list_folder, self.folder, fragment.typed)
-            found = paths[: CompletionList.MOST]
-        else:
-            index = await self._file_index()
-            found = await asyncio.to_thread(best_matches, index.paths, fragment.typed, CompletionList.MOST)
-        files = [file_completion(path) for path in found]
-        self._offer(fragment, [*self._variables_like(fragment.typed), *files])
-
-    def _variables_like(self, typed: str) -> list[Completion]:
-        names = [(name, value) for name, value in self.variables if typed and name.startswith(typed)]
-        return [Completion(name, name, value) for name, value in names[:3]]
-
-    async def _file_index(self) -> FileIndex:
-        is_old = monotonic() - self._files_made_at > _INDEX_LIFETIME
-        if self._files is None or self._files.root != self.folder or is_old:
-            self._files = await asyncio.to_thread(walk, self.folder)
-            self._files_made_at = monotonic()
-        return self._files
+    async def _find(self, fragment: Fragment) -> None:
+        self._offer(fragment, await self.completer.files(fragment.typed))
 
     def _offer(self, fragment: Fragment | None, items: Sequence[Completion]) -> None:
         if fragment is None:

@@ -12,8 +12,9 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input, Label
 
+from oi_tui.completer import Completion
 from oi_tui.prompt_history import PromptHistory
-from oi_tui.widgets.completion import Completion, CompletionList
+from oi_tui.widgets.completion import CompletionList
 
 
 class HistorySearch(Horizontal):

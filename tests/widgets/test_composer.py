@@ -269,7 +269,7 @@ async def test_files_are_completed_after_an_at_sign(tmp_path: Path) -> None:
     (tmp_path / ".hidden-sales").touch()
     host = Host()
     async with host.run_test() as pilot:
-        host.composer.folder = tmp_path
+        host.composer.completer.folder = tmp_path
         await type_text(pilot, "read @sal")
         await until(pilot, lambda: host.completions.is_open)
         assert labels(host) == ["sales.csv"]
@@ -289,7 +289,7 @@ async def test_a_folder_goes_on_completing(tmp_path: Path) -> None:
     (tmp_path / "data" / "a.csv").touch()
     host = Host()
     async with host.run_test() as pilot:
-        host.composer.folder = tmp_path
+        host.composer.completer.folder = tmp_path
         await type_text(pilot, "@dat")
         await until(pilot, lambda: host.completions.is_open)
         await pilot.press("tab")
@@ -301,7 +301,7 @@ async def test_escape_closes_the_suggestions_and_enter_then_sends(tmp_path: Path
     (tmp_path / "sales.csv").touch()
     host = Host()
     async with host.run_test() as pilot:
-        host.composer.folder = tmp_path
+        host.composer.completer.folder = tmp_path
         await type_text(pilot, "@sal")
         await until(pilot, lambda: host.completions.is_open)
         await pilot.press("escape", "enter")
@@ -312,8 +312,8 @@ async def test_variables_of_the_kernel_are_completed_like_files(tmp_path: Path) 
     (tmp_path / "sales.csv").touch()
     host = Host()
     async with host.run_test() as pilot:
-        host.composer.folder = tmp_path
-        host.composer.variables = [("sales", "12,000 × 4"), ("other", "1")]
+        host.composer.completer.folder = tmp_path
+        host.composer.completer.variables = [("sales", "12,000 × 4"), ("other", "1")]
         await type_text(pilot, "plot @sal")
         await until(pilot, lambda: labels(host) == ["sales", "sales.csv"])
         await pilot.press("tab")
@@ -330,7 +330,7 @@ async def test_an_address_is_not_a_file() -> None:
 async def test_commands_are_completed_after_a_percent_sign() -> None:
     host = Host()
     async with host.run_test() as pilot:
-        host.composer.commands = [("help", "All commands"), ("reset", "Start again"), ("run", "Run again")]
+        host.composer.completer.commands = [("help", "All commands"), ("reset", "Start again"), ("run", "Run again")]
         await pilot.press("%", "r")
         assert labels(host) == ["%reset", "%run"]
         await pilot.press("down", "tab", "enter")
@@ -340,7 +340,7 @@ async def test_commands_are_completed_after_a_percent_sign() -> None:
 async def test_a_command_that_is_written_out_is_sent_by_enter() -> None:
     host = Host()
     async with host.run_test() as pilot:
-        host.composer.commands = [("help", "All commands")]
+        host.composer.completer.commands = [("help", "All commands")]
         await type_text(pilot, "%help")
         await pilot.press("enter")
         assert host.sent == ["%help"]
@@ -441,7 +441,7 @@ async def test_the_message_can_be_written_in_an_editor(tmp_path: Path, monkeypat
 async def test_keys_that_come_all_at_once_act_in_their_order(keys: list[str], sent: list[str]) -> None:
     host = Host()
     async with host.run_test() as pilot:
-        host.composer.commands = [("help", "All commands")]
+        host.composer.completer.commands = [("help", "All commands")]
         for key in keys:  # without waiting in between, as `pilot.press` does
             host.post_message(events.Key(key, key if len(key) == 1 else None))
         await until(pilot, lambda: host.sent == sent)
