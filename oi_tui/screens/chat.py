@@ -157,6 +157,7 @@ class ChatScreen(Screen[None]):
     ) -> None:
         assert self.session is not None
         self._can_retry = False
+        self.transcript.begin_turn()
         self._turn = Turn(self.session, chunks, self.post_message, allows or self._runs_unasked)
         self.composer.busy = self.transcript.is_busy = True
         self.refresh_bindings()

@@ -54,6 +54,7 @@ class BlockBuilder:
         self.newest: Block | None = None
         """The message or code that was written last."""
         self._open: Block | None = None
+        self._error: ErrorBlock | None = None  # the last one, while it can be tried again
         self._codes: dict[str, CodeBlock] = {}
         self._results: dict[str, list[Block]] = {}  # code id → the pictures and pages that its run produced
         self._notices: list[NoticeBlock] = []  # in a row, at the end
@@ -86,7 +87,9 @@ class BlockBuilder:
             case "server", "decision":
                 self._decision(chunk)
             case "server", "error":
-                self._column.add(ErrorBlock(chunk.format or "error", chunk.text))
+                self.begin_turn()
+                self._error = ErrorBlock(chunk.format or "error", chunk.text)
+                self._column.add(self._error)
 
     def code_for(self, proposal: CodeProposal) -> CodeBlock:
         """The block of a proposal; a new one if there is none."""
@@ -110,6 +113,14 @@ class BlockBuilder:
         finally:
             self._column = column
         return blocks
+
+    def begin_turn(self) -> None:
+        """Something new begins: what went wrong before cannot be tried again any more."""
+        if self._error is not None:
+            self._error.retry_hint = ""
+            self._error.changed()
+            self._column.redraw(self._error)
+            self._error = None
 
     def end_turn(self, *, stopped: bool) -> None:
         """Nothing more comes: what is not finished stays as it is, and says so."""

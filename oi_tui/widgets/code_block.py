@@ -264,7 +264,9 @@ class CodeBlock(Block):
         else:
             self._started_at = self._ended_at = None
         self.error_line = meta["error_line"] if isinstance(meta.get("error_line"), int) else self.error_line
-        if self.state is CodeState.DONE and (self.error_line is not None or self.output.error):
+        if self.state is CodeState.DONE and self.output.error == "KeyboardInterrupt":
+            self.state = CodeState.STOPPED
+        elif self.state is CodeState.DONE and (self.error_line is not None or self.output.error):
             self.state = CodeState.FAILED
         self._inspect()
 

@@ -84,7 +84,7 @@ class LiveCode:
         if not self.is_pending:
             return False
         if not self.block.has_been_seen:
-            self.run_bar.remark = "there is more below: y goes on"
+            self.run_bar.remark = "more below: y goes on"
             self.end_editing()
             self._canvas.put_at_top(self.block, self.block.next_unseen_line)
             return False
@@ -152,6 +152,18 @@ class LiveCode:
         """Show what the user changed, or the code again."""
         self.block.shows_diff = not self.block.shows_diff and self.block.is_edited
         self._redraw()
+
+    # -- the view has changed ----------------------------------------------------------------------------------------
+
+    def resized(self) -> None:
+        """There is more room, or less."""
+        if self.editor is not None:
+            self.fit_editor(self.editor.wrapped_document.height)
+
+    def canvas_painted(self) -> None:
+        """Say whether there is more to read."""
+        if self.is_pending and self.editor is None:
+            self.run_bar.remark = "" if self.block.has_been_seen else "more below"
 
     # -- running -----------------------------------------------------------------------------------------------------
 

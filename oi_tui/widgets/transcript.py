@@ -169,6 +169,10 @@ class Transcript(Widget, can_focus=True):
     def compose(self) -> ComposeResult:
         yield self.canvas
 
+    def on_resize(self) -> None:
+        if self.live is not None:
+            self.live.resized()
+
     def on_mount(self) -> None:
         self.watch(self.canvas, "scroll_y", self._canvas_moved, init=False)
         self.watch(self.app, "app_focus", self._click_guard.window_focused, init=False)
@@ -233,6 +237,10 @@ class Transcript(Widget, can_focus=True):
                 return
             live = self._make_live(block)
         await live.ask(request, reply, take_focus=live.has_focus or self._may_take_focus() is not None)
+
+    def begin_turn(self) -> None:
+        """A turn begins."""
+        self._builder.begin_turn()
 
     async def end_turn(self, *, stopped: bool) -> None:
         """The turn is over. Blocks that are not finished say so, their widgets go."""
@@ -563,6 +571,7 @@ class Transcript(Widget, can_focus=True):
         if self.live is not None:
             self._clear_arrangement_cache()
             self.refresh(layout=True)
+            self.call_after_refresh(self.live.canvas_painted)
 
     def regions(self, size: Size) -> Iterator[tuple[Widget, Region]]:
         """Where the widgets of the live block lie. What is out of view has no size, and keeps its focus."""
