@@ -44,7 +44,9 @@ class Trimmed:
             parts.append(f"the oldest {_count(self.messages, 'message')} left out")
         if self.shortened:
             parts.append(f"{_count(self.shortened, 'long text')} shortened")
-        what = " and ".join(parts) or "nothing could be left out"
+        if not parts:
+            return "The request may be too long for the model's context window, and nothing of it can be left out."
+        what = " and ".join(parts)
         line = f"Trimmed to the model's context window: {what} (about {self.tokens:,} tokens)."
         return line if self.fits else line + " It may still be too long."
 

@@ -53,7 +53,7 @@ class Dialogue:
         capabilities = await self.model.capabilities(self.settings.llm)
         self.context_window = self.settings.llm.context_window or capabilities.context_window
         budget = context.input_budget(capabilities, self.settings.llm)
-        was_halved = False
+        is_as_short_as_it_gets = False
         while True:
             make = partial(self._request, history, capabilities, budget, loop_message)
             # Scaling a large picture down takes long enough to be felt.
@@ -69,10 +69,13 @@ class Dialogue:
                         yield chunk
                 return
             except ContextTooLong:
-                if was_halved or started:
+                if is_as_short_as_it_gets or started:
                     raise
-                was_halved = True
                 budget = min(budget, context.estimate_tokens(request.messages)) // 2
+                shorter, _ = self._request(history, capabilities, budget, loop_message)
+                if shorter.messages == request.messages:  # the same would be refused again
+                    raise
+                is_as_short_as_it_gets = True
             except ToolsUnsupported:
                 if not request.tools or started:
                     raise

@@ -111,13 +111,13 @@ class _Conversion:
         missing: list[str] = []
         for image in images:
             if image.id not in self._images:
-                missing.append("no longer shown" if self._supports_vision else "you cannot see it")
+                missing.append("no longer shown" if self._supports_vision else "not visible to you")
                 continue
             try:
                 parts.append(image_part(image, shrink=self._settings.shrink_images))
             except ImageFailed as error:
                 missing.append(str(error))
-        notes = "".join(f" ({note})" for note in missing)
+        notes = "".join(f" ({note})" for note in dict.fromkeys(missing))
         about = join_surrogates(about + notes)
         return [{"type": "text", "text": f"{about}:"}, *parts] if parts else f"[{about}.]"
 

@@ -340,7 +340,7 @@ def test_a_plot_follows_its_output_as_a_user_message(tool_mode: bool) -> None:
 @pytest.mark.parametrize("tool_mode", [True, False])
 def test_without_vision_the_model_is_told_that_there_is_a_picture(tool_mode: bool) -> None:
     sent = request(user("x"), ran("plot()", plot()), tool_mode=tool_mode)
-    assert not urls(sent) and "made this picture (you cannot see it)" in str(sent[-1]["content"])
+    assert not urls(sent) and "made this picture (not visible to you)" in str(sent[-1]["content"])
 
 
 def test_of_many_pictures_the_first_and_the_last_two_are_sent() -> None:
