@@ -23,7 +23,7 @@ from textual.binding import Binding, BindingType
 
 from oi_tui import keymap, leaving
 from oi_tui._version import __version__
-from oi_tui.engine.errors import SettingsError
+from oi_tui.engine.errors import EngineError, SettingsError
 from oi_tui.engine.private_files import data_folder
 from oi_tui.engine.settings import Settings
 from oi_tui.prompt_history import PromptHistory, save_draft, take_draft
@@ -37,9 +37,11 @@ if TYPE_CHECKING:
     from textual.driver import Driver
 
     from oi_tui.engine.session import Session
+    from oi_tui.engine.store.sessions import StoredSessions
     from oi_tui.inspector import Inspector
     from oi_tui.messages import TurnEnded
     from oi_tui.screens.chat import ChatScreen
+    from oi_tui.screens.conversations import Choice as ConversationChoice
     from oi_tui.screens.welcome import Choice
     from oi_tui.widgets.side_panel import SidePanel
 
@@ -57,6 +59,8 @@ class OiApp(Window):
         Binding("f1", "help", "help", show=False, tooltip="Help.", id="app.help", priority=True),
         Binding("ctrl+t", "panel", "panel", tooltip="Variables, images, files and runs.", id="app.panel"),
         Binding("ctrl+n", "new", "new", show=False, tooltip="Start a new conversation.", id="app.new"),
+        Binding("ctrl+s,f3", "conversations", "chats", tooltip="All conversations.", id="app.conversations"),
+        Binding("f8", "rebuild", "again", show=False, tooltip="Run this conversation's code again.", id="app.rebuild"),
         Binding("ctrl+y", "copy", "copy", show=False, tooltip="Copy the selection, or the block.", id="app.copy"),
     ]
 
@@ -66,7 +70,9 @@ class OiApp(Window):
         *,
         make_session: Callable[[Settings], Session] | None = None,
         driver_class: type[Driver] | None = None,
+        browse: bool = False,
     ) -> None:
+        """`make_session`: by default sessions are stored. `browse`: begin with the list of conversations."""
         super().__init__(settings.theme, driver_class=driver_class)
         self._settings = settings
         self.session: Session | None = None
@@ -74,6 +80,9 @@ class OiApp(Window):
         self.opened = asyncio.Event()
         """The conversation's screen is there."""
         self._make_session = make_session
+        self._browses = browse
+        self.sessions: StoredSessions | None = None
+        """Where conversations are stored; None: they are not."""
         self._session_opened = asyncio.Event()
         self.inspector: Inspector | None = None
 
@@ -103,16 +112,20 @@ class OiApp(Window):
         chat = await asyncio.to_thread(importlib.import_module, "oi_tui.screens.chat")
         self.call_later(self._show_conversation, chat.ChatScreen())
         magic = await asyncio.to_thread(importlib.import_module, "oi_tui.engine.magic")
-        if self._make_session is None:
-            module = await asyncio.to_thread(importlib.import_module, "oi_tui.engine.session")
-            self._make_session = module.Session
+        module = await asyncio.to_thread(importlib.import_module, "oi_tui.engine.store.sessions")
+        self._make_session = self._make_session or module.StoredSessions()
+        if isinstance(self._make_session, module.StoredSessions):
+            self.sessions = self._make_session
+            self.sessions.store.on_fault = self._store_said
         self._settings = await self._with_stored_key(self._settings)
         await self.opened.wait()
         self.chat.composer.completer.commands = [(name, command.summary) for name, command in magic.COMMANDS.items()]
         self.session = self._make_session(self._settings)
         self.chat.composer.busy = False
-        self.chat.attach(self.session)
+        self._enter(self.session)
         self._session_opened.set()
+        if self._browses:
+            self.action_conversations()
         await self.session.prewarm()
 
     async def _with_stored_key(self, settings: Settings) -> Settings:
@@ -172,25 +185,93 @@ class OiApp(Window):
         if old is None or self._make_session is None or self.what_runs:
             self.notify("Stop the turn first: Esc.", timeout=3, markup=False)
             return
-        self.session = self._make_session(old.settings)
-        self.chat.attach(self.session)
-        self._begin_conversation()
-        await old.aclose()
-        await self.session.prewarm()
+        await self._change_to(self._make_session(old.settings))
 
     def exit(self, result: None = None, return_code: int = 0, message: Any = None) -> None:
         if self._chat is not None and self.settings.conversation_history:
             save_draft(self._chat.composer.text)
         super().exit(result, return_code, message)
 
+    async def _change_to(self, session: Session, message: str | None = None) -> None:
+        old, self.session = self.session, session
+        self.chat.attach(session)
+        self._begin_conversation()
+        self._enter(session, message)
+        if old is not None:
+            await old.aclose()
+        await session.prewarm()
+
+    def _enter(self, session: Session, message: str | None = None) -> None:
+        """A session with a conversation in it: say what is to be said about that."""
+        from oi_tui.resuming import enter
+
+        self.chat.attach(session)
+        if len(session.history):
+            enter(self.chat, session, message=message)
+            self._name_conversation()
+
     async def on_unmount(self) -> None:
         if self.session is not None:
             await self.session.aclose()
+        if self.sessions is not None:
+            await asyncio.to_thread(self.sessions.close)
+
+    # -- conversations -----------------------------------------------------------------------------------------------
+
+    def action_conversations(self) -> None:
+        from oi_tui.screens.conversations import ConversationsScreen
+
+        if self.sessions is None:
+            self.notify("Conversations are not stored here.", markup=False)
+        elif not isinstance(self.screen, ConversationsScreen):
+            current = getattr(self.session, "conversation", None)
+            self.push_screen(ConversationsScreen(self.sessions.store, current=current), self._conversation_chosen)
+
+    def _conversation_chosen(self, choice: ConversationChoice | None) -> None:
+        if choice is not None:
+            self._resume(choice)
+
+    @work(exclusive=True, group="session", exit_on_error=False)
+    async def _resume(self, choice: ConversationChoice) -> None:
+        """Leave this conversation for another one."""
+        if choice.conversation == getattr(self.session, "conversation", None):
+            self.chat.show_message(choice.message or "")
+            return
+        if self.session is None or self.sessions is None or self.what_runs:
+            self.notify("Stop the turn first: Esc.", timeout=3, markup=False)
+            return
+        try:
+            stored = await asyncio.to_thread(self.sessions.store.load, choice.conversation)
+        except EngineError as error:
+            self.notify(str(error), severity="error", markup=False)
+            return
+        await self._change_to(self.sessions.open(self.session.settings, stored), choice.message)
+
+    def action_rebuild(self) -> None:
+        """Offer to run the code of a stored conversation again."""
+        from oi_tui.engine.rebuild import past_runs
+        from oi_tui.screens.rebuild import RebuildScreen
+
+        if self.session is None or self.what_runs:
+            self.notify("Stop the turn first: Esc.", timeout=3, markup=False)
+            return
+        if not (runs := past_runs(self.session.history)):
+            self.notify("No code has run in this conversation.", markup=False)
+            return
+        self.push_screen(RebuildScreen(runs), lambda yes: self.chat.run_again(runs) if yes else None)
+
+    def _store_said(self, text: str) -> None:
+        """Called in the storage thread."""
+        if text:
+            self.notify(text, severity="warning", markup=False, timeout=12)
 
     # -- what a turn tells -------------------------------------------------------------------------------------------
 
     def on_turn_started(self) -> None:
         """The first request names the conversation, and the window."""
+        self._name_conversation()
+
+    def _name_conversation(self) -> None:
         bar = self.chat.query_one(TopBar)
         if not bar.heading and self.session is not None:
             history = self.session.history
@@ -213,8 +294,7 @@ class OiApp(Window):
     def action_choose_model(self) -> None:
         from oi_tui.screens.welcome import WelcomeScreen
 
-        if not isinstance(self.screen, WelcomeScreen):
-            self.push_screen(WelcomeScreen(self.settings.llm), self._model_chosen)
+        self.open_once(WelcomeScreen, self.settings.llm, then=self._model_chosen)
 
     def _model_chosen(self, choice: Choice | None) -> None:
         if choice is not None:
@@ -233,7 +313,7 @@ class OiApp(Window):
     def action_settings(self) -> None:
         from oi_tui.screens.settings import SettingsScreen
 
-        self.push_screen(SettingsScreen(self.settings, self._use_settings))
+        self.open_once(SettingsScreen, self.settings, self._use_settings)
 
     async def _use_settings(self, settings: Settings) -> None:
         await self._session_opened.wait()
@@ -248,8 +328,10 @@ class OiApp(Window):
     def action_help(self) -> None:
         from oi_tui.screens.help import HelpScreen
 
-        if not isinstance(self.screen, HelpScreen):
-            self.push_screen(HelpScreen(self._facts()))
+        if isinstance(self.screen, HelpScreen):
+            self.screen.dismiss()
+        else:
+            self.open_once(HelpScreen, self._facts())
 
     def _facts(self) -> dict[str, str]:
         return {
@@ -304,7 +386,9 @@ class OiApp(Window):
         self.chat.composer.focus()
 
 
-def run_app(settings: Settings) -> int:
+def run_app(
+    settings: Settings, *, make_session: Callable[[Settings], Session] | None = None, browse: bool = False
+) -> int:
     """Run the full screen until it is left. Returns the exit status: 0 done, 1 failed, 128 + n for signal n.
 
     For a process that ends afterwards: what cannot be closed in time ends with the process, four seconds later.
@@ -313,12 +397,12 @@ def run_app(settings: Settings) -> int:
         leaving.say(reason)
         return 2
     if os.name != "posix":
-        app = OiApp(settings)
+        app = OiApp(settings, make_session=make_session, browse=browse)
         app.run()
         return app.return_code or 0
     from oi_tui.terminal_driver import TerminalDriver
 
-    app = OiApp(settings, driver_class=TerminalDriver)
+    app = OiApp(settings, make_session=make_session, driver_class=TerminalDriver, browse=browse)
     with leaving.Exit(ask=partial(_leave_from_any_thread, app), restore=TerminalDriver.restore_current) as ending:
         app.on_leaving = ending.left
         TerminalDriver.on_gone = staticmethod(ending.terminal_gone)

@@ -103,6 +103,8 @@ GROUPS: dict[str, list[Flag]] = {
             "kernel", "", "NAME", "Python to run: a kernel's name, a python, or the folder of a virtual environment"
         ),
         _setting("languages", "", "LIST", "only these languages: python,shell"),
+        Flag("resume", "", "ID", "go on with a conversation: last, or the beginning of its id", optional=True),
+        Flag("conversations", "", "", "begin with the list of conversations"),
         Flag("no_history", "", "", "do not store this conversation"),
         _setting("images", "", "HOW", "pictures in the terminal: auto, kitty, sixel, half, off"),
         _setting("theme", "", "NAME", "colours of the full screen"),

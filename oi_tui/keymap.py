@@ -65,6 +65,7 @@ PLACES = {
     "find": "In the search in the transcript",
     "output": "In the output on the whole screen",
     "panel": "In the panel at the side",
+    "browser": "In the list of conversations",
     "app": "Everywhere",
     "welcome": "Choosing a model",
     "settings": "In the settings",

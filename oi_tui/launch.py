@@ -209,13 +209,28 @@ def _start(line: CommandLine, settings: Settings) -> int:
     if not wants_lines and _is_dumb_terminal():
         print("This terminal cannot draw a screen, so here is the line prompt (--plain).", file=sys.stderr)
         wants_lines = True
-    if wants_lines:
+    sessions = None
+    if wants_lines or line.has("resume"):
+        from oi_tui.engine.store.sessions import StoredSessions
+        from oi_tui.engine.store.store import StoreError
+
+        sessions = StoredSessions()
+        try:
+            if line.has("resume"):
+                sessions.resume(line.text("resume") or "last")
+        except StoreError as error:
+            print(f"oi-tui: {error}", file=sys.stderr)
+            return EXIT_FAILED
+    if wants_lines and sessions is not None:
         from oi_tui.plain import run_plain
 
-        return run_plain(settings, task)
+        try:
+            return run_plain(settings, task, new_session=sessions)
+        finally:
+            sessions.close()
     from oi_tui.app import run_app
 
-    return run_app(settings)
+    return run_app(settings, make_session=sessions, browse=line.has("conversations"))
 
 
 def _task(line: CommandLine) -> Task:

@@ -371,7 +371,7 @@ def test_the_demo_runs_the_whole_loop_in_the_real_kernel() -> None:
 def test_the_demo_draws_a_real_picture(empty_machine: Path) -> None:
     ran = oi_tui("--demo", "-y", "draw", "a", "picture")
     assert (ran.returncode, ran.stderr) == (0, "")
-    (path,) = (empty_machine / ".local/share/oi-tui").rglob("*.png")
+    (path,) = (empty_machine / ".local/share/oi-tui/files").rglob("*.png")
     assert f"Image, 480 by 480 pixels, PNG, {path.stat().st_size / 1000:.0f} kB: {path}\n" in ran.stdout
 
 

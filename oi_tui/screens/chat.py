@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,6 +17,7 @@ from textual.worker import Worker, WorkerState
 from oi_tui.engine.approval import Answerer, Approver, CodeProposal
 from oi_tui.engine.lmc import Chunk, Message
 from oi_tui.engine.magic import is_magic, run_magic, shell_line
+from oi_tui.engine.rebuild import PastRun, run_again
 from oi_tui.engine.scopes import ApprovalScopes, Scope
 from oi_tui.external_editor import NoEditor, edit_text
 from oi_tui.messages import ApprovalRequested, ChunksReceived, InputRequested, TurnEnd, TurnEnded, TurnStarted
@@ -84,9 +85,31 @@ class ChatScreen(Screen[None]):
         if session is not self.session:
             self.session = session
             self.scopes.clear()
-            self.transcript.load(list(session.history))
+            self.transcript.load(list(session.shown))
         self._read_mode()
         self._send_next()
+
+    def ask_again(self) -> None:
+        """Code of a stored conversation waits for approval once more."""
+        session = self.session
+        if session is not None and self._turn is None:
+            self._start(lambda approve, answer: session.respond(None, approve=approve, answer=answer))
+
+    def run_again(self, runs: Sequence[PastRun]) -> None:
+        """Run blocks of the conversation again, in order; the user has approved the list."""
+        session = self.session
+        if session is not None and self._turn is None:
+            self._start(lambda approve, answer: run_again(session, runs, answer=answer))
+
+    def show_message(self, message_id: str) -> None:
+        """Put the cursor on the block that a message belongs to."""
+        session = self.session
+        message = session.history.get(message_id) if session is not None else None
+        wanted = {message_id, message.meta.get("code_id") if message is not None else None}
+        for block in self.transcript.canvas.blocks:
+            if block.id in wanted:
+                self.transcript.point_at(block)
+                return
 
     @property
     def what_runs(self) -> str:

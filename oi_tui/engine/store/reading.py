@@ -99,6 +99,23 @@ def with_prefix(connection: sqlite3.Connection, prefix: str) -> list[Conversatio
     return [ConversationInfo._make(row) for row in rows]
 
 
+def preview(
+    connection: sqlite3.Connection, conversation: str, *, around: str | None = None, limit: int = 40
+) -> list[tuple[str, str, str, str]]:
+    """(id, role, type, text) of some messages: from the beginning, or from a little before message `around`."""
+    rows = connection.execute(
+        """
+        SELECT m.id, m.role, m.type, CASE WHEN m.kind = 'text' THEN substr(m.content, 1, 2000) ELSE '' END
+        FROM messages m JOIN conversations c ON c.number = m.conversation
+        WHERE c.id = ? AND m.type IN ('message', 'code', 'console', 'image') AND m.position >= coalesce(
+            (SELECT position - 1 FROM messages WHERE conversation = c.number AND id = ?), 0)
+        ORDER BY m.position LIMIT ?
+        """,
+        (conversation, around, limit),
+    )
+    return [(row[0], row[1], row[2], row[3]) for row in rows]
+
+
 # -- words ------------------------------------------------------------------------------------------------------------
 
 

@@ -86,6 +86,10 @@ class Store:
             raise StoreError(f"Several conversations begin with {name}.", "Give more digits.")
         return found[0] if found else None
 
+    def preview(self, conversation: str, *, around: str | None = None) -> list[tuple[str, str, str, str]]:
+        """(id, role, type, text) of some messages, from the beginning or from message `around` on."""
+        return self._read(lambda c: reading.preview(c, conversation, around=around), [])
+
     def load(self, conversation: str) -> StoredConversation:
         """One conversation. Raises `StoreError`."""
         folder = folder_of(self.folder, conversation)

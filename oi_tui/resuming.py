@@ -1,0 +1,35 @@
+"""Entering a stored conversation: what the screen says and does when the kernel is another one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from oi_tui.engine.lmc import notice
+from oi_tui.engine.rebuild import PastRun, past_runs
+
+if TYPE_CHECKING:
+    from oi_tui.engine.session import Session
+    from oi_tui.screens.chat import ChatScreen
+
+
+def enter(chat: ChatScreen, session: Session, *, message: str | None = None) -> None:
+    """Say that the kernel is new, ask again about code that waits, and show the message that was looked for. Nothing
+    runs."""
+    said = []
+    if note := getattr(session, "note", ""):
+        said.append(notice("fork", note))
+    runs = past_runs(session.history)
+    if runs:
+        said.append(notice("kernel", lost_state(runs)))
+    chat.transcript.apply(said)
+    chat.transcript.action_follow()
+    if session.history.pending_code() is not None:
+        chat.ask_again()
+    elif message is not None:
+        chat.show_message(message)
+
+
+def lost_state(runs: list[PastRun]) -> str:
+    """What the user has to know about a kernel that has forgotten."""
+    count = "the block" if len(runs) == 1 else f"the {len(runs)} blocks"
+    return f"The kernel is new: what {count} above defined is gone. F8 lists them and runs them again, in order."
