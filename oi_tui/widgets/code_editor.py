@@ -21,13 +21,18 @@ from oi_tui.widgets.diff_lines import added_lines
 from oi_tui.widgets.ordered_keys import run_binding
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_LINE_BREAKS = "\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+"""What `str.splitlines`, and so the text area, takes for the end of a line beside \\n."""
+_FIRST_STAND_IN = 0xF0000
+"""Of the private use plane: one cell wide, and itself a finding wherever it is met."""
 _OPENERS = (":", "(", "[", "{", "then", "do", "else")
 
 
 class CodeEditor(TextArea):
     """Undo, selection, indentation, bracket match and line numbers in the colours of the language.
 
-    Hidden characters are drawn as one visible cell each; the block above says which they are.
+    Read `code`, not `text`: characters that hide, and line ends that are none for the language, are one private
+    character each while they are edited, so that nothing is lost and the cursor stands where it seems to stand.
     """
 
     DEFAULT_CSS = """
@@ -73,8 +78,12 @@ class CodeEditor(TextArea):
         """Go on in `$EDITOR`."""
 
     def __init__(self, code: str, language: str, *, original: str, id: str | None = None) -> None:
+        hidden = {finding.char for finding in find_hidden(code, language=language) if finding.kind != "gap"}
+        hidden.update(character for character in _LINE_BREAKS if character in code)
+        self._to_stand_in = {ord(character): _FIRST_STAND_IN + n for n, character in enumerate(sorted(hidden))}
+        self._from_stand_in = {stand_in: character for character, stand_in in self._to_stand_in.items()}
         super().__init__(
-            code,
+            code.translate(self._to_stand_in),
             soft_wrap=True,
             tab_behavior="indent",
             show_line_numbers=True,
@@ -87,6 +96,11 @@ class CodeEditor(TextArea):
         self._added: frozenset[int] = frozenset()
         self._hidden: dict[int, set[int]] = {}
         self._read()
+
+    @property
+    def code(self) -> str:
+        """The text as it will run."""
+        return self.text.translate(self._from_stand_in) if self._from_stand_in else self.text
 
     # -- actions -----------------------------------------------------------------------------------------------------
 
@@ -104,7 +118,7 @@ class CodeEditor(TextArea):
 
     def action_revert(self) -> None:
         """Put the model's version back; undo brings the user's again."""
-        self.replace(self._original, (0, 0), self.document.end)
+        self.replace(self._original.translate(self._to_stand_in), (0, 0), self.document.end)
 
     def action_unindent(self) -> None:
         """Take one step of indentation off the selected lines."""
@@ -153,12 +167,12 @@ class CodeEditor(TextArea):
         # The base class calls this after every change of the text, before anything is drawn.
         super()._build_highlight_map()
         if hasattr(self, "_highlighter"):
-            self._highlighter.replace(self.text)
+            self._highlighter.replace(self.code)
             self._read()
 
     def _read(self) -> None:
         """Find what the user wrote, and what hides from the eye."""
-        code = self.text
+        code = self.code
         self._added = added_lines(self._original, code)
         self._hidden = {}
         for finding in find_hidden(code, language=self.code_language):
@@ -167,7 +181,7 @@ class CodeEditor(TextArea):
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         event.stop()
-        self.post_message(self.Edited(self, self.text, self.wrapped_document.height))
+        self.post_message(self.Edited(self, self.code, self.wrapped_document.height))
 
     def on_text_area_selection_changed(self, event: TextArea.SelectionChanged) -> None:
         event.stop()
@@ -183,6 +197,8 @@ class CodeEditor(TextArea):
         """The line in its colours. What hides is drawn as a visible cell; the text itself stays as it is."""
         source = self.document.get_line(line_index)
         hidden = self._hidden.get(line_index, set())
+        if self._from_stand_in:
+            source = source.translate(dict.fromkeys(self._from_stand_in, "�"))
         shown = "".join("�" if i in hidden else character for i, character in enumerate(source)) if hidden else source
         line = Text(_CONTROL.sub("�", shown), end="", no_wrap=True)
         theme = RenderTheme.from_variables(self.app.theme_variables)

@@ -135,7 +135,7 @@ class LiveCode:
             return
         editor, self.editor = self.editor, None
         had_focus = editor.has_focus
-        self.block.edit(editor.text)
+        self.block.edit(editor.code)
         self.block.editor_rows = 0
         editor.remove()
         if had_focus:
