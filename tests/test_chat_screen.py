@@ -131,7 +131,14 @@ async def test_a_proposal_never_takes_the_focus_from_a_prompt_with_text() -> Non
         await user.pilot.press("y", "e", "s")
         assert isinstance(user.app.focused, PromptArea)
         assert user.chat.composer.text == "yesyes" and not user.session.decisions
-        assert "alt+↑ to decide" in user.text
+        assert "tab to decide" in user.text
+        await user.pilot.press("tab")
+        bar = user.app.focused
+        assert isinstance(bar, RunBar)
+        await user.until(lambda: bar.is_armed)
+        await user.pilot.press("n")
+        await user.ends()
+        assert user.chat.composer.text == "yesyes" and user.session.decisions == [Decision.decline()]
 
 
 async def test_declining_with_words_sends_the_words() -> None:
@@ -226,6 +233,22 @@ async def test_running_all_shows_a_red_frame_and_safe_mode_forbids_it() -> None:
     async with talk(safe_mode="ask", auto_run=True) as user:
         await user.pilot.press("shift+tab", "shift+tab")
         assert not user.session.settings.auto_run and not user.chat.has_class("-run-all")
+
+
+async def test_a_click_on_code_that_waits_edits_it_but_not_the_click_that_brought_the_window() -> None:
+    async with talk([Code("print(1)")]) as user:
+        await user.say("go")
+        await user.is_asked()
+        row = next(n for n, line in enumerate(user.text.splitlines()) if "print(1)" in line)
+        user.app.post_message(events.AppBlur())
+        await user.until(lambda: not user.app.app_focus)
+        user.app.post_message(events.AppFocus())
+        await user.pilot.click(offset=(12, row))
+        assert not user.app.screen.query(CodeEditor)
+        guard = user.chat.transcript._click_guard
+        await user.until(guard.allows)
+        await user.pilot.click(offset=(12, row))
+        await user.until(lambda: isinstance(user.app.focused, CodeEditor))
 
 
 async def test_stopping_the_answer() -> None:

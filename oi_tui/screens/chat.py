@@ -49,6 +49,7 @@ class ChatScreen(Screen[None]):
         Binding("escape", "stop", "Stop", tooltip="Stop the answer; interrupt the code.", id="run.stop"),
         Binding("ctrl+c", "interrupt", "Interrupt", show=False, tooltip="Like Esc.", id="run.interrupt"),
         Binding("f5", "retry", "Try again", tooltip="Send the last request again.", id="run.retry"),
+        Binding("tab", "next_place", show=False, tooltip="To what waits for you, or the next place.", id="app.next"),
         Binding("shift+tab", "mode", "Mode", show=False, tooltip="Ask, ask with rules, run all.", id="app.mode"),
         Binding("alt+up", "cursor(-1)", "Blocks", show=False, tooltip="To the block above.", id="transcript.up-block"),
         Binding("alt+down", "cursor(1)", show=False, tooltip="To the block below.", id="transcript.down-block"),
@@ -281,6 +282,14 @@ class ChatScreen(Screen[None]):
         event.stop()
         if self._turn is not None:
             await self._turn.stop()
+
+    def action_next_place(self) -> None:
+        """To the code or the program that waits for the user; otherwise on to the next place."""
+        live = self.transcript.live
+        if live is not None and live.is_waiting and not live.has_focus:
+            live.focus()
+        else:
+            self.focus_next()
 
     def action_retry(self) -> None:
         """Send the last request again."""

@@ -58,6 +58,11 @@ class LiveCode:
         return self._reply is not None and not self._reply.done()
 
     @property
+    def is_waiting(self) -> bool:
+        """True while the user is wanted: for a decision or for a line of input."""
+        return self.is_pending or self.input_field is not None
+
+    @property
     def has_focus(self) -> bool:
         return any(widget.has_focus_within for _, widget in self._widgets())
 

@@ -341,7 +341,7 @@ class RunBar(Widget, can_focus=True):
     def _remark(self) -> str:
         if self.remark or self.mode is not BarMode.WAITING or self.has_focus:
             return self.remark
-        return "alt+↑ to decide"
+        return "tab to decide"
 
     def _style(self, name: str) -> Style:
         return self.get_visual_style(f"run-bar--{name}", partial=True)

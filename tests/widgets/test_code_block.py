@@ -158,6 +158,15 @@ def test_a_traceback_is_a_failure_and_the_failing_line_is_marked() -> None:
     assert drawn(block)[2].startswith("│ 2 ✗ 1/0")
 
 
+def test_an_interrupt_is_no_failure() -> None:
+    block = waiting("while True: pass")
+    decide(block, Decision.run())
+    block.blame(1)
+    block.print("KeyboardInterrupt      Traceback (most recent call last)\n  ...\n\nKeyboardInterrupt: \n")
+    block.finish_running()
+    assert block.state is CodeState.STOPPED
+
+
 def test_text_that_only_looks_like_an_error_is_none() -> None:
     block = waiting("print()")
     decide(block, Decision.run())
