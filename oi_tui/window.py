@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual import events, work
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette, SearchIcon
 from textual.filter import Monochrome, NoColor
+from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
 from oi_tui import keymap, leaving
@@ -26,6 +27,8 @@ from oi_tui.styles import STYLES, themes
 if TYPE_CHECKING:
     from textual.driver import Driver
     from textual.theme import Theme
+
+Result = TypeVar("Result")
 
 _QUIT_WINDOW = 2.0
 """Seconds in which the second ^C must come to quit."""
@@ -97,11 +100,21 @@ class Window(App[None]):
             self.save({"theme": theme.name})
 
     def on_resize(self, event: events.Resize) -> None:
-        covered = isinstance(self.screen, TooSmall)
-        if is_too_small(event.size) and not covered:
-            self.push_screen(TooSmall())
-        elif covered and not is_too_small(event.size):
+        if is_too_small(event.size):
+            self.open_once(TooSmall)
+        elif isinstance(self.screen, TooSmall):
             self.pop_screen()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        # Nothing can be done on what cannot be seen.
+        return action.startswith("quit") or not any(isinstance(top, TooSmall) for top in self.screen_stack[-1:])
+
+    def open_once(
+        self, kind: type[Screen[Result]], *arguments: Any, then: Callable[[Result | None], None] | None = None
+    ) -> None:
+        """Open a screen of this kind, made with these arguments, unless one is open already."""
+        if not any(isinstance(screen, kind) for screen in self.screen_stack):
+            self.push_screen(kind(*arguments), then)
 
     def on_app_focus(self) -> None:
         self.notifier.focus_changed(True)
@@ -121,11 +134,10 @@ class Window(App[None]):
         from oi_tui.screens.help import KeySheet
 
         entries = keymap.with_keymap(keymap.catalogue(), self.keys.keymap)
-        self.push_screen(KeySheet(entries, self.key_problems(), file=str(keymap.keymap_path())))
+        self.open_once(KeySheet, entries, self.key_problems(), str(keymap.keymap_path()))
 
     def action_command_palette(self) -> None:
-        if not any(isinstance(screen, CommandPalette) for screen in self.screen_stack):
-            self.push_screen(Palette())
+        self.open_once(Palette)
 
     def search_themes(self) -> None:
         self.push_screen(Palette(providers=[ThemeNames], placeholder="Which colours?"))
@@ -176,8 +188,8 @@ class Window(App[None]):
 
         if not self.what_runs:
             self.leave(0)
-        elif not isinstance(self.screen, QuitGuard):
-            self.push_screen(QuitGuard(self.what_runs), self._quit_answered)
+        else:
+            self.open_once(QuitGuard, self.what_runs, then=self._quit_answered)
 
     def _quit_answered(self, quits: bool | None) -> None:
         if quits:

@@ -48,7 +48,7 @@ class KeySheet(ModalScreen[None]):
     ]
     AUTO_FOCUS = "VerticalScroll"
 
-    def __init__(self, entries: Sequence[KeyEntry], problems: Sequence[str] = (), *, file: str = "") -> None:
+    def __init__(self, entries: Sequence[KeyEntry], problems: Sequence[str] = (), file: str = "") -> None:
         super().__init__(classes="dialogue")
         self._entries = [entry for entry in entries if entry.tooltip or entry.description]
         self._problems = problems

@@ -27,6 +27,10 @@ class TooSmall(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         yield _Message()
 
+    def on_screen_resume(self) -> None:
+        if not is_too_small(self.app.size):  # it has grown while something lay above
+            self.dismiss()
+
 
 class _Message(Widget):
     DEFAULT_CSS = "_Message { width: 1fr; height: 1fr; content-align: center middle; text-align: center; }"
