@@ -5,8 +5,13 @@ from __future__ import annotations
 import functools
 import shutil
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from oi_tui.engine.languages.base import Language
+    from oi_tui.engine.languages.place import Place
 
 _INSTALLERS = (
     ("apt-get", "sudo apt install"),
@@ -24,12 +29,13 @@ _INSTALLERS = (
 class Entry:
     """One language: its names, how its files are called and coloured, what must be installed to run it.
 
-    `load` is "module:class" below `oi_tui.engine.languages`; the class takes `(*, place)` and is a `Language`.
+    `load` makes the `Language`: "module:class" below `oi_tui.engine.languages` (the class takes `(*, place)`), or a
+    function of the place.
     """
 
     name: str
     title: str
-    load: str
+    load: str | Callable[[Place], Language]
     file_extension: str
     lexer: str
     """The name under which Pygments knows the language."""
@@ -38,6 +44,8 @@ class Entry:
     """Any one of these must be on the path. Empty: nothing needs to be installed."""
     packages: Mapping[str, str] = field(default_factory=dict)
     """Installer (see `_INSTALLERS`) to package name; key `*` for all others; key `url` when no installer has it."""
+    is_offered: bool = True
+    """False: it can be asked for by name, but is not offered to the model unless the user names it."""
     platforms: tuple[str, ...] = ()
     """Values of `sys.platform` on which the language exists at all. Empty: all."""
 
@@ -204,7 +212,5 @@ def built_in_entries(platform: str = sys.platform) -> tuple[Entry, ...]:
     """The built-in languages of a platform. On Windows PowerShell answers to the shell's names too."""
     if platform != "win32":
         return BUILT_IN
-    from dataclasses import replace
-
     powershell = replace(POWERSHELL, aliases=(*POWERSHELL.aliases, SHELL.name, *SHELL.aliases, "cmd"))
     return tuple(powershell if entry is POWERSHELL else entry for entry in BUILT_IN if entry is not SHELL)

@@ -28,6 +28,7 @@ class _Slot:
     title: str
     make: Callable[[], Language]
     missing: Callable[[], str]
+    is_offered: bool = True
     system_message: str = ""
     language: Language | None = None
 
@@ -55,6 +56,8 @@ class Registry:
         self._slots: dict[str, _Slot] = {}
         for entry in built_in_entries() if entries is None else entries:
             self._slots[entry.name] = self._slot_of(entry)
+        self._spare = self._slot_of(PYTHON)
+        """Python for `python`, where there is no language of that name."""
         self._enabled: frozenset[str] | None = None
         self.restrict(enabled)
 
@@ -63,12 +66,12 @@ class Registry:
     @property
     def names(self) -> tuple[str, ...]:
         """Canonical names of the enabled languages whose runtime is installed: what the model is offered."""
-        return tuple(slot.name for slot in self._enabled_slots() if not slot.missing())
+        return tuple(slot.name for slot in self._offered_slots() if not slot.missing())
 
     @property
     def missing(self) -> dict[str, str]:
         """Enabled languages that cannot run here: name to one line with the command that installs the runtime."""
-        return {slot.name: line for slot in self._enabled_slots() if (line := slot.missing())}
+        return {slot.name: line for slot in self._offered_slots() if (line := slot.missing())}
 
     def canonical(self, tag: str) -> str | None:
         """The canonical name for a name or an alias, enabled or not; None if no language has it."""
@@ -103,7 +106,7 @@ class Registry:
 
     def system_messages(self) -> list[str]:
         """What the offered languages want to be said in the system message, in their order."""
-        return [slot.system_message for slot in self._enabled_slots() if slot.system_message and not slot.missing()]
+        return [slot.system_message for slot in self._offered_slots() if slot.system_message and not slot.missing()]
 
     # Live languages --------------------------------------------------------------------------------------------
 
@@ -117,12 +120,13 @@ class Registry:
     @property
     def python(self) -> Language:
         """The language called `python`, whether offered to the model or not."""
-        return self._slots[PYTHON.name].get()
+        return self._slots.get(PYTHON.name, self._spare).get()
 
     @property
     def live(self) -> tuple[Language, ...]:
         """The languages that were asked for so far."""
-        return tuple(slot.language for slot in self._slots.values() if slot.language is not None)
+        slots = (*self._slots.values(), self._spare)
+        return tuple(slot.language for slot in slots if slot.language is not None)
 
     @property
     def running(self) -> tuple[Language, ...]:
@@ -144,7 +148,7 @@ class Registry:
     async def aclose(self) -> None:
         """End everything the languages started. Idempotent; a registry that was closed can be used again."""
         languages = self.live
-        for slot in self._slots.values():
+        for slot in (*self._slots.values(), self._spare):
             slot.language = None
         await _each(language.aclose() for language in languages)
 
@@ -159,7 +163,7 @@ class Registry:
 
         The documented form is Open Interpreter's: `name`, `run(code)` (a generator of LMC dictionaries), `stop()`,
         `terminate()`, and optionally `aliases`, `file_extension`, `system_message`. A language that is replaced is
-        not closed: call `terminate_all` first if it ran.
+        not closed: call `terminate_all` first if it ran. Raises `LanguageError` for what cannot be a language.
         """
         from oi_tui.engine.languages.custom_language import adapt
 
@@ -194,8 +198,10 @@ class Registry:
         name = self.canonical(tag)
         return None if name is None else self._slots[name]
 
-    def _enabled_slots(self) -> Iterator[_Slot]:
-        return (slot for slot in self._slots.values() if self._is_enabled(slot))
+    def _offered_slots(self) -> Iterator[_Slot]:
+        if self._enabled is None:
+            return (slot for slot in self._slots.values() if slot.is_offered)
+        return (slot for slot in self._slots.values() if slot.name in self._enabled)
 
     def _is_enabled(self, slot: _Slot) -> bool:
         return self._enabled is None or slot.name in self._enabled
@@ -209,10 +215,13 @@ class Registry:
             title=entry.title,
             make=lambda: _load(entry, self._place),
             missing=lambda: entry.missing,
+            is_offered=entry.is_offered,
         )
 
 
 def _load(entry: Entry, place: Place) -> Language:
+    if not isinstance(entry.load, str):
+        return entry.load(place)
     module, _, name = entry.load.partition(":")
     made: Any = getattr(importlib.import_module(f"{_PACKAGE}.{module}"), name)
     if entry.name == PYTHON.name:
@@ -229,11 +238,14 @@ async def _each(steps: Iterable[Any]) -> None:
 
 
 def default_registry(settings: Settings, *, cwd: Path | None = None, folder: Path | None = None) -> Registry:
-    """The built-in languages, as the settings want them, for a conversation that works in `cwd`."""
+    """The built-in languages and every Jupyter kernel, as the settings want them, for a conversation in `cwd`."""
+    from oi_tui.engine.languages.jupyter_kernels import installed_kernels, with_kernels
+
     place = Place(
         cwd=cwd or Path.cwd(),
         folder=folder,
         environment=environment_for_code(settings.llm.api_key),
         kernel=settings.kernel,
     )
-    return Registry(place=place, enabled=settings.languages)
+    entries = with_kernels(built_in_entries(), installed_kernels(), settings.languages)
+    return Registry(entries, place=place, enabled=settings.languages)

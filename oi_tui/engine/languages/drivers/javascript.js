@@ -5,8 +5,8 @@
 //
 // The main thread evaluates, through V8's own REPL mode: `const` and `let` may be declared again, `await` works at the
 // top. A worker thread listens to the commands and watches the main thread through the inspector protocol: it sees and
-// stops even a loop that never yields. Lines come from the CPU profiler's samples and, for code that waits, from
-// breakpoints at its `await`s.
+// stops even a loop that never yields. Lines come from breakpoints that let the code go on at once, until the code turns
+// out to compute; then from the CPU profiler's samples.
 "use strict";
 
 const fs = require("fs");
@@ -52,6 +52,7 @@ function evaluate(folder) {
   const worker = new Worker(__filename, { workerData: folder });
   worker.on("message", ({ kind, code, url }) => {
     if (kind === "run") run(code, url);
+    else if (kind === "there?") worker.postMessage("here");
     else if (running) {
       abandon();
       finish(130);
@@ -228,17 +229,18 @@ function watch(folder) {
   const net = require("net");
   const events = fs.openSync(path.join(folder, "events"), "w");
   const tell = (line) => fs.writeSync(events, `${line}\n`);
-  const session = new inspector.Session();
-  session.connectToMainThread();
-  const post = (method, parameters) =>
-    new Promise((resolve) => session.post(method, parameters ?? {}, (_, reply) => resolve(reply)));
   const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-  const WINDOW = 80; // milliseconds between two looks at the profile
-  const HITS = 100; // stops at one breakpoint, after which it is taken away
+  // Two sessions, because one profile has to begin before another one ends: see `sample`.
+  const [session, second] = [new inspector.Session(), new inspector.Session()];
+  const post = (method, parameters, to = session) =>
+    new Promise((resolve) => to.post(method, parameters ?? {}, (_, reply) => resolve(reply)));
+
   let url = null; // of the block that runs
-  let script = ""; // its id, where it has breakpoints
-  let hits = new Map();
+  let script = ""; // its id
+  let code = null; // as `translate` returns it
+  let answered = true; // the main thread has answered the last question
+  const breakpoints = new Map(); // id: how often the code may still stop there
 
   const fd = fs.openSync(path.join(folder, "commands"), fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
   let received = "";
@@ -251,9 +253,10 @@ function watch(folder) {
     }
   });
   parentPort.on("message", (status) => {
+    answered = true;
+    if (status === "here") return;
     url = null;
-    if (hits.size) post("Debugger.disable");
-    hits = new Map();
+    disarm();
     tell(`end ${status}`);
   });
   session.on("Debugger.scriptParsed", ({ params }) => {
@@ -263,39 +266,87 @@ function watch(folder) {
     const frame = callFrames.find((one) => one.location.scriptId === script);
     if (frame) tell(`line ${frame.location.lineNumber + 1}`);
     for (const id of hitBreakpoints ?? []) {
-      hits.set(id, (hits.get(id) ?? 0) + 1);
-      if (hits.get(id) === HITS) post("Debugger.removeBreakpoint", { breakpointId: id });
+      const left = (breakpoints.get(id) ?? 1) - 1;
+      if (left > 0) breakpoints.set(id, left);
+      else {
+        breakpoints.delete(id);
+        post("Debugger.removeBreakpoint", { breakpointId: id });
+      }
     }
     post("Debugger.resume");
   });
-  post("Profiler.enable").then(async () => {
-    await post("Profiler.setSamplingInterval", { interval: 5000 });
-    tell(`ready ${process.version.slice(1)}`);
-  });
+  prepare();
 
-  async function run(file) {
-    const { code, awaits } = translate(fs.readFileSync(file, "utf8"));
-    url = path.basename(file);
-    if (awaits.size && awaits.size < 1000) {
-      await post("Debugger.enable");
-      for (const lineNumber of awaits) {
-        const reply = await post("Debugger.setBreakpointByUrl", { url, lineNumber, columnNumber: 0 });
-        if (reply?.breakpointId) hits.set(reply.breakpointId, 0);
-      }
+  async function prepare() {
+    for (const one of [session, second]) {
+      one.connectToMainThread();
+      await post("Profiler.enable", {}, one);
+      await post("Profiler.setSamplingInterval", { interval: 5000 }, one);
     }
-    parentPort.postMessage({ kind: "run", code, url });
-    await sample(url);
+    await post("Debugger.enable");
+    tell(`ready ${process.version.slice(1)}`);
   }
 
+  async function run(file) {
+    code = translate(fs.readFileSync(file, "utf8"));
+    url = path.basename(file);
+    await arm();
+    parentPort.postMessage({ kind: "run", code: code.text, url });
+    await follow(url);
+  }
+
+  // A statement is met once, an `await` in a loop often; what is met too often is left alone.
+  async function arm() {
+    const lines = [...[...code.statements].map((line) => [line, 1]), ...[...code.awaits].map((line) => [line, 100])];
+    if (lines.length > 500) return;
+    const set = lines.map(async ([lineNumber, times]) => {
+      const reply = await post("Debugger.setBreakpointByUrl", { url, lineNumber, columnNumber: 0 });
+      if (reply?.breakpointId) breakpoints.set(reply.breakpointId, times);
+    });
+    await Promise.all(set);
+  }
+
+  function disarm() {
+    for (const breakpointId of breakpoints.keys()) post("Debugger.removeBreakpoint", { breakpointId });
+    breakpoints.clear();
+  }
+
+  // V8 does not optimise a function that has breakpoints: as soon as the code turns out to compute they go.
+  async function follow(mine) {
+    for (let turns = 0; url === mine; turns++) {
+      await pause(turns < 5 ? 30 : 100);
+      if (url !== mine || (await isFree(30))) continue;
+      disarm();
+      await sample(mine);
+      if (url === mine && turns < 20) await arm();
+    }
+  }
+
+  async function isFree(patience) {
+    answered = false;
+    parentPort.postMessage({ kind: "there?" });
+    for (let waited = 0; !answered && waited < patience; waited += 5) await pause(5);
+    return answered;
+  }
+
+  // The profiler knows a loop that was optimised while it ran only if it was watching when that happened.
   async function sample(mine) {
-    await pause(WINDOW); // most code has ended by then
-    while (url === mine) {
-      await post("Profiler.start");
-      await pause(WINDOW);
-      const reply = await post("Profiler.stop");
+    let [current, next] = [session, second];
+    let window = 60;
+    let last = 0;
+    await post("Profiler.start", {}, current);
+    while (url === mine && !answered) {
+      await pause(window);
+      await post("Profiler.start", {}, next);
+      const reply = await post("Profiler.stop", {}, current);
+      [current, next] = [next, current];
       const line = reply && url === mine ? lastLine(reply.profile) : 0;
       if (line) tell(`line ${line}`);
+      // Each window costs a few milliseconds: look less often at what does not change.
+      window = line && line !== last ? 60 : Math.min(window * 1.3, 600);
+      last = line || last;
     }
+    await post("Profiler.stop", {}, current);
   }
 
   // The line of the block's code that was on the stack last, the innermost of them.
@@ -323,12 +374,15 @@ function watch(folder) {
 }
 
 // A prompt has no place for import declarations, and V8's REPL mode none for `import(…)`. Both become calls of
-// `$mport`, on the same lines; nothing else of the code is changed. Finds the lines with `await` as well.
+// `$mport`, on the same lines; nothing else of the code is changed. Finds as well the lines (from 0) on which something
+// begins outside of all braces, and those with an `await`.
 function translate(code) {
+  const statements = new Set();
   const awaits = new Set();
   const edits = [];
   const braces = []; // "{", or "`" for the braces inside a template
   let line = 0;
+  let begun = -1; // the last line on which a token was seen
   let previous = ""; // the last token: tells a regular expression from a division
   const token = /\n|[^\S\n]+|\/\/.*|\/\*[^]*?\*\/|"(?:\\[^]|[^"\\\n])*"|'(?:\\[^]|[^'\\\n])*'|[\p{L}\p{N}$_#]+|[^]/uy;
   const template = /(?:\\[^]|\$(?!\{)|[^\\`$])*(`|\$\{|$)/uy;
@@ -361,6 +415,8 @@ function translate(code) {
     }
     count(word);
     if (/^(?:\s|\/[/*])/.test(word)) continue;
+    if (line !== begun && braces.length === 0 && !/^[})\].,]/.test(word)) statements.add(line);
+    begun = line;
     if (word === "{") braces.push(word);
     if (word === "}") braces.pop();
     if (word === "await" && previous !== ".") awaits.add(line);
@@ -382,7 +438,7 @@ function translate(code) {
     translated += code.slice(from, start) + text;
     from = end;
   }
-  return { code: translated + code.slice(from), awaits };
+  return { text: translated + code.slice(from), statements, awaits };
 }
 
 function declaration([text, name, all, some, from, source, attributes]) {
