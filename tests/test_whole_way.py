@@ -185,13 +185,18 @@ async def test_every_fault_ends_in_the_answer_or_in_one_clear_line(
             model="openai/test", api_base=server.url, api_key="sk-x", supports_functions=True, idle_timeout=1.0
         )
         session = Session(Settings(llm=llm), model=worker, folder=tmp_path)
+        session.messages = [
+            {"role": role, "type": "message", "content": f"{role} said {n}: " + "so it is. " * 100}
+            for n in range(6)
+            for role in ("user", "assistant")
+        ]
         try:
             chunks = await turn(session, "2+2?", decline)
             errors = [chunk.text for chunk in chunks if chunk.type == "error"]
             assert len(server.requests) <= 6
             assert server.problems == []
             said = "".join(
-                m["content"] for m in session.messages if m["role"] == "assistant" and m["type"] == "message"
+                m["content"] for m in session.messages[12:] if m["role"] == "assistant" and m["type"] == "message"
             )
             if recovers:
                 assert errors == []
