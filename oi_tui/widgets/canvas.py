@@ -19,7 +19,7 @@ from textual.widget import Widget
 from oi_tui.rendering.lines import copy_text, cut, restyle
 from oi_tui.widgets.block import Block, Line
 from oi_tui.widgets.block_theme import BlockTheme
-from oi_tui.widgets.extents import Extents
+from oi_tui.widgets.flow import Flow
 
 COLUMN = 104
 """The widest the column of blocks gets: about a hundred columns of text and their frame."""
@@ -57,21 +57,27 @@ class Canvas(ScrollView, can_focus=False):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.blocks: list[Block] = []
         self.is_following = True
-        self.is_dense = False
         self.cursor: Block | None = None
         """The block that is marked at its left."""
         self.highlighter: Highlighter | None = None
-        self._extents = Extents()
-        self._anchor = (0, 0)
+        self._flow = Flow()
+        self._anchor = (0, 0)  # the block at the top of the view, and which of its lines
         self._theme: BlockTheme | None = None
         self._is_settling = False
-        self._laid_out: set[int] = set()
         self._seen_heights: dict[int, int] = {}  # id(block) → its height when the tail was left
         self._told_tail = (True, 0)
         self._brush: _Brush | None = None  # while painting
         self._dirty: dict[int, Block] | None = None  # in a batch: what has changed
+
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """All blocks, from the top."""
+        return self._flow.blocks
+
+    def index(self, block: Block) -> int:
+        """Where a block is. Raises `ValueError` if it is not there."""
+        return self._flow.index(block)
 
     # -- blocks ------------------------------------------------------------------------------------------------------
 
@@ -94,8 +100,7 @@ class Canvas(ScrollView, can_focus=False):
     def add(self, block: Block, *, after: Block | None = None) -> None:
         """Append a block, or put it behind another."""
         index = len(self.blocks) if after is None else self.index(after) + 1
-        self.blocks.insert(index, block)
-        self._extents.insert(index, self._gap(index) + block.estimate(self.column))
+        self._flow.insert(index, block)
         if not self.is_following:
             self._seen_heights.setdefault(id(block), 0)
             if index <= self._anchor[0]:
@@ -105,16 +110,13 @@ class Canvas(ScrollView, can_focus=False):
     def load(self, blocks: Sequence[Block]) -> None:
         """Show these blocks, the end of the last one first."""
         self.clear()
-        self.blocks = list(blocks)
-        for index, block in enumerate(blocks):
-            self._extents.insert(index, self._gap(index) + block.estimate(self.column))
+        self._flow.load(blocks)
         self.follow()
 
     def take_out(self, block: Block) -> None:
         """Take a block out. What is read stays where it is."""
         index = self.index(block)
-        self.blocks.pop(index)
-        self._extents.remove(index)
+        self._flow.take_out(index)
         self._seen_heights.pop(id(block), None)
         if self._dirty:
             self._dirty.pop(id(block), None)
@@ -127,10 +129,8 @@ class Canvas(ScrollView, can_focus=False):
 
     def clear(self) -> None:
         """Take everything out and follow the tail."""
-        self.blocks.clear()
-        self._extents.clear()
+        self._flow.clear()
         self._seen_heights.clear()
-        self._laid_out.clear()
         self._anchor = (0, 0)
         self.cursor = None
         self.is_following = True
@@ -150,16 +150,9 @@ class Canvas(ScrollView, can_focus=False):
         except ValueError:
             return  # the conversation was replaced while something still happened to its block
         if not self.is_following and id(block) not in self._seen_heights:
-            self._seen_heights[id(block)] = self._extents[index]
-        if self.is_mounted and self.rows:
-            self._measure(index)
-
-    def index(self, block: Block) -> int:
-        """Where a block is; quick for those near the end. Raises `ValueError` if it is not there."""
-        for index in range(len(self.blocks) - 1, -1, -1):
-            if self.blocks[index] is block:
-                return index
-        raise ValueError("not a block of this canvas")
+            self._seen_heights[id(block)] = self._flow.height(index)
+        if self._flow.can_measure and self.rows:
+            self._flow.measure(index)
 
     # -- geometry ----------------------------------------------------------------------------------------------------
 
@@ -186,27 +179,18 @@ class Canvas(ScrollView, can_focus=False):
     def region_of(self, block: Block) -> Region:
         """Where the block is drawn, relative to the top left of this widget. Measures it."""
         index = self.index(block)
-        height = self._measure(index)
-        gap = self._gap(index)
-        top = self._extents.top(index) + gap - round(self.scroll_y)
+        height, gap = self._flow.measure(index), self._flow.gap(index)
+        top = self._flow.top(index) + gap - round(self.scroll_y)
         return Region(self.margin, top, self.column, height - gap)
 
     def block_at(self, y: int) -> tuple[Block, int] | None:
         """The block drawn at this row of the widget and the line of it; None between blocks."""
-        row = y + round(self.scroll_y)
-        if not self.blocks or not 0 <= row < self._extents.total:
-            return None
-        index, line = self._extents.locate(row)
-        line -= self._gap(index)
-        return (self.blocks[index], line) if line >= 0 else None
+        return self._flow.line_at(y + round(self.scroll_y))
 
     def visible_blocks(self) -> Sequence[Block]:
         """The blocks of which something is in view."""
-        if not self.blocks:
-            return []
-        first, _ = self._extents.locate(round(self.scroll_y))
-        last, _ = self._extents.locate(round(self.scroll_y) + self.rows - 1)
-        return self.blocks[first : last + 1]
+        top = round(self.scroll_y)
+        return self._flow.between(top, top + self.rows - 1)
 
     def settle(self) -> None:
         """Bring the heights near the viewport, the virtual size and the scroll position into agreement."""
@@ -214,14 +198,14 @@ class Canvas(ScrollView, can_focus=False):
             return
         self._is_settling = True
         try:
+            if not self._flow.can_measure:
+                self._flow.change_look(self.column, self.theme, is_dense=self._is_dense)
             if self.blocks:
                 self._measure_around_viewport()
-            total = self._extents.total
-            limit = max(0, total - self.rows)
-            if self.is_following or not self.blocks:
-                y = limit
-            else:
-                y = min(self._extents.top(self._anchor[0]) + self._anchor[1], limit)
+            total = self._flow.total
+            y = limit = max(0, total - self.rows)
+            if not self.is_following and self.blocks:
+                y = min(self._flow.top(self._anchor[0]) + self._anchor[1], limit)
             self._set_geometry(Size(self.scrollable_content_region.width, total), y)
         finally:
             self._is_settling = False
@@ -231,33 +215,14 @@ class Canvas(ScrollView, can_focus=False):
         last = len(self.blocks) - 1
         if self.is_following:
             self._anchor = (last, 0)
-            self._measure_from(last, -1, self.rows * 2)
+            self._flow.measure_from(last, -1, self.rows * 2)
             return
         index = min(self._anchor[0], last)
-        height = self._measure(index)
+        height = self._flow.measure(index)
         line = min(self._anchor[1], height - 1)
         self._anchor = (index, line)
-        self._measure_from(index + 1, 1, self.rows * 2 - (height - line))
-        self._measure_from(index - 1, -1, self.rows)
-
-    def _measure_from(self, index: int, step: int, lines: int) -> None:
-        """Measure block after block until this many lines are exact."""
-        while lines > 0 and 0 <= index < len(self.blocks):
-            lines -= self._measure(index)
-            index += step
-
-    def _measure(self, index: int) -> int:
-        block = self.blocks[index]
-        if not (self._extents.is_exact(index) and block.is_laid_out):
-            height = self._gap(index) + len(block.lines(self.column, self.theme))
-            self._extents.set(index, height, exact=True)
-            self._laid_out.add(index)
-        return self._extents[index]
-
-    def _gap(self, index: int) -> int:
-        if index == 0:
-            return 0
-        return 1 if not self.is_dense or self.blocks[index].stands_apart else 0
+        self._flow.measure_from(index + 1, 1, self.rows * 2 - (height - line))
+        self._flow.measure_from(index - 1, -1, self.rows)
 
     def _set_geometry(self, size: Size, y: int) -> None:
         if size != self.virtual_size:
@@ -268,42 +233,32 @@ class Canvas(ScrollView, can_focus=False):
         if round(self.scroll_y) != y:
             self.scroll_y = y
         self.refresh()
-        if len(self._laid_out) > 400:
-            self._release_far_blocks()
+        kept = self.rows * KEPT_SCREENS
+        self._flow.release_all_but(y - kept, y + self.rows + kept)
 
-    def _release_far_blocks(self) -> None:
-        near = {id(block) for block in self._blocks_within(self.rows * KEPT_SCREENS)}
-        for block in self.blocks:
-            if block.is_laid_out and id(block) not in near and block is not self.cursor:
-                block.release()
-        self._laid_out.clear()
-
-    def _blocks_within(self, lines: int) -> Sequence[Block]:
-        first, _ = self._extents.locate(round(self.scroll_y) - lines)
-        last, _ = self._extents.locate(round(self.scroll_y) + self.rows + lines)
-        return self.blocks[first : last + 1]
+    @property
+    def _is_dense(self) -> bool:
+        return self.app.size.height < ROOMY_HEIGHT
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._theme = None
-        self._invalidate()
+        self._change_look()
 
     def on_resize(self) -> None:
-        self.is_dense = self.app.size.height < ROOMY_HEIGHT
-        self._invalidate()
+        self._change_look()
 
-    def _invalidate(self) -> None:
-        """Width, density or colours have changed: all heights are estimates, what is read stays in place."""
-        if not self.blocks:
+    def _change_look(self) -> None:
+        """Width, density or colours have changed: what is read stays in place."""
+        if not self.is_mounted or not self.rows:
             return
-        index, line = self._anchor
-        index = min(index, len(self.blocks) - 1)
-        old_height = max(1, self._extents[index])
-        self._extents.forget_exactness()
-        for position, block in enumerate(self.blocks):
-            if not block.is_laid_out:
-                self._extents.set(position, self._gap(position) + block.estimate(self.column), exact=False)
-        self._anchor = (index, round(line / old_height * self._measure(index)))
+        if not self.blocks:
+            self._flow.change_look(self.column, self.theme, is_dense=self._is_dense)
+            return
+        index = min(self._anchor[0], len(self.blocks) - 1)
+        part = self._anchor[1] / max(1, self._flow.height(index))
+        self._flow.change_look(self.column, self.theme, is_dense=self._is_dense)
+        self._anchor = (index, round(part * self._flow.measure(index)))
         self.settle()
 
     # -- scrolling ---------------------------------------------------------------------------------------------------
@@ -312,8 +267,8 @@ class Canvas(ScrollView, can_focus=False):
         super().watch_scroll_y(old_value, new_value)
         if self._is_settling or not self.blocks:
             return
-        self._anchor = self._extents.locate(round(new_value))
-        self._set_following(round(new_value) >= max(0, self._extents.total - self.rows))
+        self._anchor = self._flow.locate(round(new_value))
+        self._set_following(round(new_value) >= max(0, self._flow.total - self.rows))
         self.settle()
 
     def follow(self) -> None:
@@ -326,7 +281,7 @@ class Canvas(ScrollView, can_focus=False):
         if self.blocks and self.rows:
             reach = min(abs(lines), self.rows * EXACT_SCREENS) + self.rows * 2
             index = min(self._anchor[0], len(self.blocks) - 1)
-            self._measure_from(index, 1 if lines > 0 else -1, reach)
+            self._flow.measure_from(index, 1 if lines > 0 else -1, reach)
             self.settle()
         self.scroll_to(y=round(self.scroll_y) + lines, animate=False)
 
@@ -347,7 +302,7 @@ class Canvas(ScrollView, can_focus=False):
         """Show everything of every block, or only the essential."""
         for block in self.blocks:
             block.expand(expanded)
-        self._invalidate()
+        self._change_look()
 
     def show_block(self, block: Block, line: int = 0, *, margin: int = 0) -> None:
         """Scroll as little as possible so that this line of the block is in view, `margin` lines from the edge."""
@@ -369,7 +324,7 @@ class Canvas(ScrollView, can_focus=False):
         if self.is_following or not self._seen_heights:
             return 0
         return sum(
-            max(0, self._extents[index] - self._seen_heights[id(block)])
+            max(0, self._flow.height(index) - self._seen_heights[id(block)])
             for index, block in enumerate(self.blocks)
             if id(block) in self._seen_heights
         )
@@ -407,13 +362,11 @@ class Canvas(ScrollView, can_focus=False):
 
     def _line_at(self, row: int) -> tuple[Line | None, Block | None, int]:
         """The line drawn in a row, the block it belongs to and which of its lines it is."""
-        if not self.blocks or not 0 <= row < self._extents.total:
+        if not 0 <= row < self._flow.total:
             return None, None, 0
-        index, number = self._extents.locate(row)
-        number -= self._gap(index)
-        if number < 0:
+        if (found := self._flow.line_at(row)) is None:
             return _GAP, None, 0
-        block = self.blocks[index]
+        block, number = found
         lines = block.lines(self.column, self.theme)
         if number >= len(lines):
             return None, None, 0
@@ -436,7 +389,7 @@ class Canvas(ScrollView, can_focus=False):
         if not self.blocks:
             return None
         first = 0 if selection.start is None else max(0, selection.start.y)
-        last = self._extents.total - 1 if selection.end is None else min(selection.end.y, self._extents.total - 1)
+        last = self._flow.total - 1 if selection.end is None else min(selection.end.y, self._flow.total - 1)
         lines: list[Line] = []
         for row in range(first, last + 1):
             line, block, _ = self._line_at(row)
