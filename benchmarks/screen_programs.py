@@ -33,12 +33,6 @@ def append(self):
     added += 1
 
 OiApp.action_help, OiApp.action_panel = load, append
-OiApp.on_screen_resume = None
-begin = OiApp._begin_conversation
-def begin_and_say(self):
-    begin(self)
-    self.chat.transcript.apply(Message("assistant", "message", "I am ready to go").to_chunks())
-OiApp._begin_conversation = begin_and_say
 run_app(Settings(llm=ModelSettings(model="demo")))
 """
 """The program itself, but F1 shows 2,000 messages and ^T adds one."""

@@ -240,8 +240,8 @@ def family(pid: int) -> list[int]:
     return found
 
 
-def internet_sockets(pid: int) -> int:
-    """TCP and UDP sockets that a process and its descendants hold, whether they listen or are connected."""
+def internet_sockets(pid: int) -> tuple[int, int]:
+    """TCP and UDP sockets of a process and its descendants: how many are connected, and how many listen."""
     inodes = set()
     for member in family(pid):
         with contextlib.suppress(OSError):
@@ -249,12 +249,15 @@ def internet_sockets(pid: int) -> int:
                 with contextlib.suppress(OSError):
                     if (target := os.readlink(descriptor)).startswith("socket:["):
                         inodes.add(target[8:-1])
-    found = 0
+    connected = listening = 0
     for kind in ("tcp", "tcp6", "udp", "udp6"):
         with contextlib.suppress(OSError):
-            lines = Path(f"/proc/{pid}/net/{kind}").read_text().splitlines()[1:]
-            found += sum(line.split()[9] in inodes for line in lines)
-    return found
+            for line in Path(f"/proc/{pid}/net/{kind}").read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[9] in inodes:
+                    is_listening = fields[3] == "0A"
+                    connected, listening = connected + (not is_listening), listening + is_listening
+    return connected, listening
 
 
 # -- statistics

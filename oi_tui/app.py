@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual import events, work
 from textual.binding import Binding, BindingType
 
-from oi_tui import keymap, leaving
+from oi_tui import garbage, keymap, leaving
 from oi_tui._version import __version__
 from oi_tui.engine.errors import EngineError, SettingsError
 from oi_tui.engine.private_files import data_folder
@@ -126,6 +126,7 @@ class OiApp(Window):
         self._session_opened.set()
         if self._browses:
             self.action_conversations()
+        garbage.set_aside()
         await self.session.prewarm()
 
     async def _with_stored_key(self, settings: Settings) -> Settings:
@@ -288,6 +289,7 @@ class OiApp(Window):
     def on_turn_ended(self, event: TurnEnded) -> None:
         self._update_panel()
         self.notifier.notify("failed" if event.reason == "failed" else "done")
+        self.set_timer(1, garbage.collect)
 
     # -- model and settings ------------------------------------------------------------------------------------------
 
@@ -402,6 +404,7 @@ def run_app(
         return app.return_code or 0
     from oi_tui.terminal_driver import TerminalDriver
 
+    garbage.hold_back()
     app = OiApp(settings, make_session=make_session, driver_class=TerminalDriver, browse=browse)
     with leaving.Exit(ask=partial(_leave_from_any_thread, app), restore=TerminalDriver.restore_current) as ending:
         app.on_leaving = ending.left
