@@ -150,7 +150,8 @@ function evaluate(folder) {
       text = "an error that cannot be shown";
     }
     const own = /\n {4}at [^\n]*(?:node:internal|node:inspector|node:events|drivers[\\/]javascript\.js)[^\n]*/g;
-    process.stderr.write(`${how} ${text.replace(own, "")}\n`);
+    const shown = text.replace(own, (frame) => (frame.endsWith(" {") ? " {" : "")); // what follows the frames stays
+    process.stderr.write(`${how} ${shown}\n`);
   }
 
   // Returns a function that turns what the inspector calls a remote object into the value that it stands for.
