@@ -1,9 +1,9 @@
 """When Python looks for unreachable cycles: not while a user waits.
 
-A full collection walks over every object. With all that a screen is made of that takes 20 to 60 ms, a few times in every
-turn by Python's own rule, in the middle of drawing a frame or echoing a key. What is built at the start lives as long as
-the program: it is set aside and never looked at again. The rest is collected in quiet moments, and by Python when a long
-turn makes much of it.
+A full collection walks over every object. With all that a screen is made of that takes 20 to 60 ms, a few times in
+every turn by Python's own rule, in the middle of drawing a frame or echoing a key. What is built at the start lives as
+long as the program: it is set aside and never looked at again. The rest is collected in quiet moments, and by Python
+when a long turn makes much of it.
 """
 
 from __future__ import annotations
