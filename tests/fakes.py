@@ -221,6 +221,10 @@ class FakeSession:
     def history(self) -> list[Message]:
         return [Message.from_dict(wire) for wire in self.messages]
 
+    @property
+    def shown(self) -> list[Message]:
+        return self.history
+
     def configure(self, **changes: Any) -> None:
         self.settings = replace(self.settings, **changes)
 
