@@ -26,6 +26,7 @@ from oi_tui.engine.approval import (
 from oi_tui.engine.dialogue import Dialogue
 from oi_tui.engine.errors import AnswerCut, EngineError, LanguageError
 from oi_tui.engine.history import CodeFate, History
+from oi_tui.engine.languages.base import TellsLater
 from oi_tui.engine.languages.registry import Registry
 from oi_tui.engine.llm.attempts import RequestAllowance
 from oi_tui.engine.llm.fenced import repair_code
@@ -79,6 +80,10 @@ class Interpreter:
         self._folder = folder
         self._turn_lock = asyncio.Lock()
         self._turn: Turn | None = None
+        self._unseen: list[Chunk] = []
+        """Notices that the front end has not been given: those of a run that was cancelled."""
+        self._untold: tuple[str, ...] = ()
+        """What became of languages between two runs; the model reads it with the result of the next one."""
 
     # -- what a front end calls ---------------------------------------------------------------------------------
 
@@ -114,6 +119,17 @@ class Interpreter:
             self._turn.stopped = True
         if (language := self._runner.running) is not None:
             await language.restart()
+
+    def take_notices(self) -> list[Chunk]:
+        """What the languages have to tell and no turn has yielded, each once: after a turn that was cancelled, whether
+        a state was lost. What is not taken comes at the beginning of the next turn."""
+        for language in self._languages.live:
+            if isinstance(language, TellsLater):
+                told = language.take_notices()
+                self._unseen += told
+                self._untold += tuple(each.text for each in told)
+        unseen, self._unseen = self._unseen, []
+        return unseen
 
     # -- the loop -----------------------------------------------------------------------------------------------
 
@@ -173,10 +189,15 @@ class Interpreter:
         turn.repeats = turn.repeats + 1 if same == turn.last_run else 1
         turn.last_run = same
         turn.idle_loops = 0
-        lit = True
+        lit, has_begun = True, False
+        self._note_loss(approved, "lost_before", *self._untold)
+        self._untold = ()
         try:
             async with aclosing(self._runner.run(approved, turn.answer)) as chunks:
                 async for chunk in chunks:
+                    has_begun = has_begun or chunk.type != "notice"
+                    if chunk.type == "notice" and chunk.format == "kernel":
+                        self._note_loss(approved, "lost" if has_begun else "lost_before", chunk.text)
                     lit = lit and not (chunk.format == "active_line" and chunk.content is None)
                     yield chunk
             turn.allowance.reset()
@@ -193,6 +214,11 @@ class Interpreter:
             return
         except (asyncio.CancelledError, GeneratorExit):
             self.history.set_fate(approved.id, CodeFate.RUN, exit="interrupted")
+            language = self._languages.get(approved.language)
+            if isinstance(language, TellsLater):
+                told = language.take_notices()
+                self._note_loss(approved, "lost", *(each.text for each in told))
+                self._unseen += told
             raise
         if lit:  # every run ends with it, so that "no output" is a message too
             yield Chunk("computer", "console", "active_line", None, id=approved.id)
@@ -200,6 +226,12 @@ class Interpreter:
         if turn.stopped:
             self.history.set_fate(approved.id, CodeFate.RUN, exit="interrupted")
             self.history.skip_pending()
+
+    def _note_loss(self, code: ApprovedCode, when: str, *losses: str) -> None:
+        """Have the model read with this code's result what became of the language's state. `when`: a key of `meta`."""
+        message = self.history.get(code.id)
+        if losses and message is not None:
+            self.history.set_fate(code.id, CodeFate.RUN, **{when: [*message.meta.get(when, ()), *losses]})
 
     async def _run_own(self, turn: Turn, language: str, code: str) -> AsyncGenerator[Chunk, None]:
         name = self._languages.canonical(language) or language
@@ -220,6 +252,8 @@ class Interpreter:
         self.last_error = None
         self._turn = turn
         try:
+            for told in self.take_notices():
+                yield told
             async with aclosing(chunks):
                 async for chunk in chunks:
                     for framed in recording.feed(chunk):

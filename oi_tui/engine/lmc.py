@@ -126,7 +126,7 @@ class Message:
     Keys of `meta` in use: `state` of a code message (see `CodeState`), `digest`, `original` (the model's code before
     the user edited it), `note` (the user's words when declining), `code_id` (on computer messages: the code that
     produced them), `call_id` (the provider's id of the tool call), `full_output` (path of the complete output),
-    `exit` (how the run ended).
+    `exit` (how the run ended), `lost` and `lost_before` (on code: what became of its language's state).
     """
 
     role: Role

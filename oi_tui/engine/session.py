@@ -147,6 +147,10 @@ class Session:
         """Interrupt the running code; state kept, the turn ends."""
         await self._interpreter.interrupt()
 
+    def take_notices(self) -> list[Chunk]:
+        """Notices that no turn has yielded, each once: to be shown after a turn that was cancelled."""
+        return self._interpreter.take_notices()
+
     async def kill(self) -> None:
         """Terminate the running language; state lost, the turn ends."""
         await self._interpreter.kill()

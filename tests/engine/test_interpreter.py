@@ -15,7 +15,7 @@ from oi_tui.engine.approval import Answerer, ApprovedCode, CodeProposal, Decisio
 from oi_tui.engine.errors import AuthenticationFailed, ContextTooLong, StreamBroken, StreamStalled, ToolsUnsupported
 from oi_tui.engine.languages.registry import Registry
 from oi_tui.engine.llm.base import Capabilities, Delta, ToolCallDelta, Usage
-from oi_tui.engine.lmc import Chunk
+from oi_tui.engine.lmc import Chunk, notice
 from oi_tui.engine.session import Session
 from oi_tui.engine.settings import Settings
 from tests.fakes import FakeLanguage, FakeModel, output, printing
@@ -436,3 +436,78 @@ async def test_long_output_is_whole_on_disk_and_short_for_the_model(desk: Callab
     console = next(m for m in d.session.history if m.type == "console")
     assert Path(console.meta["full_output"]).read_text() == "".join(lines)
     assert console.meta["full_output"] in result
+
+
+ENDED = "The Python kernel was ended. Its variables are gone."
+
+
+class Losing(FakeLanguage):
+    """Loses its state as a kernel does: with a notice in the run, or with one that waits to be taken."""
+
+    def __init__(self, script: Any) -> None:
+        super().__init__(script=script)
+        self.left: list[Chunk] = []
+
+    async def interrupt(self) -> None:
+        """The script says itself what comes of it."""
+
+    def take_notices(self) -> list[Chunk]:
+        left, self.left = self.left, []
+        return left
+
+
+async def test_the_model_reads_that_stopping_the_code_cost_its_variables(desk: Callable[..., Desk]) -> None:
+    async def script(code: ApprovedCode, answer: Answerer) -> AsyncIterator[Chunk]:
+        yield output("on\n", code.id)
+        await d.session.interrupt()
+        yield notice("waiting", "Still stopping.")
+        yield notice("kernel", ENDED)
+
+    d = desk([call("x")], "I see.", language=Losing(script))
+    chunks = await d.ask("go")
+    assert ENDED in [c.text for c in chunks if c.type == "notice"]
+    assert d.session.take_notices() == []
+    await d.ask("And now?")
+    result = next(m["content"] for m in d.sent() if m["role"] == "tool")
+    assert result.startswith("on\n[The user stopped") and result.endswith(f"[{ENDED}]")
+    assert "Still stopping" not in result
+
+
+@pytest.mark.parametrize("taken", [True, False], ids=["the front end asks", "the front end does not ask"])
+async def test_a_loss_in_a_cancelled_turn_is_told_to_the_user_and_the_model(
+    desk: Callable[..., Desk], taken: bool
+) -> None:
+    losing = Losing(printing("on\n"))
+    d = desk([call("x")], "I see.", "Yes.", language=losing)
+    async with aclosing(d.session.respond("go", approve=d.approve, answer=no_answer)) as stream:
+        async for chunk in stream:
+            if chunk.text == "on\n":
+                losing.left.append(notice("kernel", ENDED))  # what closing the run will come to
+                break
+    if taken:
+        assert [told.text for told in d.session.take_notices()] == [ENDED]
+    assert [c.text for c in await d.ask("And now?") if c.type == "notice"] == ([] if taken else [ENDED])
+    result = next(m["content"] for m in d.sent() if m["role"] == "tool")
+    assert result.startswith("on\n") and result.endswith(f"[{ENDED}]") and result.count(ENDED) == 1
+    assert [c for c in await d.ask("Really?") if c.type == "notice"] == []
+
+
+@pytest.mark.parametrize("by_run", [True, False], ids=["noticed by the run", "noticed before the turn"])
+async def test_the_model_reads_of_a_loss_between_two_runs_with_the_next_result(
+    desk: Callable[..., Desk], by_run: bool
+) -> None:
+    async def script(code: ApprovedCode, answer: Answerer) -> AsyncIterator[Chunk]:
+        if by_run:
+            yield notice("kernel", ENDED)
+        yield Chunk("computer", "console", "active_line", 1, id=code.id)
+        yield output("NameError\n", code.id)
+
+    losing = Losing(script)
+    d = desk([call("x")], "I see.", language=losing)
+    d.session.languages.get("python")
+    if not by_run:
+        losing.left.append(notice("kernel", ENDED))
+    chunks = await d.ask("go")
+    assert [c.text for c in chunks if c.type == "notice"] == [ENDED]
+    result = next(m["content"] for m in d.sent() if m["role"] == "tool")
+    assert result == f"[Before this code ran: {ENDED}]\n\nNameError"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from oi_tui.engine.approval import Answerer, ApprovedCode
 from oi_tui.engine.lmc import Chunk
@@ -46,3 +46,12 @@ class Language(Protocol):
 
     async def aclose(self) -> None:
         """End everything the language started. Idempotent."""
+
+
+@runtime_checkable
+class TellsLater(Protocol):
+    """A language that may have something to tell when none of its runs is there to yield it."""
+
+    def take_notices(self) -> list[Chunk]:
+        """Notices that nobody has seen yet, each once; a run begins with what is left. After a run that was cancelled:
+        whether its state was lost."""

@@ -17,6 +17,8 @@ from oi_tui.engine.languages.running_kernel import START_TIMEOUT, RunningKernel
 from oi_tui.engine.lmc import Chunk, notice
 
 NOT_STARTED = "The code was stopped before it began.\n"
+STILL_STOPPING = "Still stopping; the kernel will be ended if it does not react."
+GONE = "Its variables are gone."
 PATIENCE = (1.5, 3.5)
 """Seconds that code has to stop after the first interrupt and after the second; then its kernel is ended."""
 
@@ -87,20 +89,27 @@ class KernelLanguage:
                 yield Chunk("computer", "console", "output", NOT_STARTED, id=code.id)
                 yield Chunk("computer", "console", "active_line", None, id=code.id)
                 return
-            if self._loss:
-                loss, self._loss = self._loss, ""
-                yield notice("kernel", loss)
+            for told in self.take_notices():
+                yield told
             self._has_state = True
             self._run = run = KernelRun(kernel, code, answer)
             try:
                 async with aclosing(run.chunks()) as chunks:
                     async for chunk in chunks:
                         yield chunk
+                if run.was_ended:
+                    for told in self.take_notices():
+                        yield told
             finally:
                 if not run.finished.is_set():
                     await self._stop_run()
                 if self._run is run:
                     self._leave(run)
+
+    def take_notices(self) -> list[Chunk]:
+        """See `TellsLater`: a kernel that was lost while nobody listened."""
+        loss, self._loss = self._loss, ""
+        return [notice("kernel", loss)] if loss else []
 
     async def interrupt(self) -> None:
         """Stop the running code, keep the state. Returns when the kernel is usable again: after five seconds it is a
@@ -241,18 +250,19 @@ class KernelLanguage:
 
     async def _stop(self, run: KernelRun) -> None:
         run.stop()
-        for seconds in PATIENCE:
+        for attempt, seconds in enumerate(PATIENCE):
             kernel = self._kernel
             if kernel is None or run.finished.is_set():
                 break
+            if attempt:
+                run.say(notice("waiting", STILL_STOPPING))
             kernel.interrupt()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await run.finished.wait()
         if not run.finished.is_set():
-            what = f"The code did not stop when it was interrupted, so the {self.title} was ended."
-            self._lose(f"{what} Its variables are gone.")
-            run.fail(KernelDied(what, "Its variables are gone; the next run starts a new one."))
+            self._lose(f"The code did not stop when it was interrupted, so the {self.title} was ended. {GONE}")
+            run.end()
             await self._discard_kernel()
             with contextlib.suppress(LanguageError):
                 await self._started()

@@ -34,6 +34,8 @@ class KernelRun:
 
     def __init__(self, kernel: RunningKernel, code: ApprovedCode, answer: Answerer) -> None:
         self.finished = asyncio.Event()
+        self.was_ended = False
+        """True if it did not stop when it was told to, and its kernel was ended."""
         self.cwd = ""
         """The kernel's working directory after the run; empty if it did not say."""
         self._kernel = kernel
@@ -80,6 +82,16 @@ class KernelRun:
         self._is_stopping = True
         self._queue.overflow()
         self._stop_asking()
+
+    def say(self, told: Chunk) -> None:
+        """Have this chunk come between those of the code."""
+        self._queue.put(told)
+
+    def end(self) -> None:
+        """End the run, whatever the kernel does: it is going to be ended because it did not stop."""
+        if not self.finished.is_set():
+            self.was_ended = True
+            self._complete()
 
     def fail(self, error: BaseException) -> None:
         """End the run with this error, whatever the kernel does. No effect when it has ended."""

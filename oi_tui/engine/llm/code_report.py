@@ -52,7 +52,9 @@ def report_on(code: Message, outputs: Sequence[Message], *, max_output: int, wor
         fate = CodeFate.RUN if outputs else CodeFate.PENDING
     if fate != CodeFate.RUN:
         return CodeReport(False, _reason(code, str(fate), printed, words_follow), images=images)
-    return CodeReport(True, _edit(code), "\n".join(part for part in (printed, _exit(code, outputs)) if part), images)
+    remarks = "\n\n".join(part for part in (_edit(code), _losses(code, "lost_before")) if part)
+    output = "\n".join(part for part in (printed, _exit(code, outputs), _losses(code, "lost")) if part)
+    return CodeReport(True, remarks, output, images)
 
 
 def _printed(outputs: Sequence[Message], max_output: int) -> str:
@@ -70,6 +72,12 @@ def _printed(outputs: Sequence[Message], max_output: int) -> str:
 def _exit(code: Message, outputs: Sequence[Message]) -> str:
     ends = [str(m.meta["exit"]) for m in (code, *outputs) if m.meta.get("exit")]
     return next((_EXITS[end] for end in ends if end in _EXITS), "")
+
+
+def _losses(code: Message, when: str) -> str:
+    """What became of the language's state before this code ran, or while it did."""
+    before = "Before this code ran: " if when == "lost_before" else ""
+    return "\n".join(f"[{before}{loss}]" for loss in code.meta.get(when) or ())
 
 
 def _edit(code: Message) -> str:
