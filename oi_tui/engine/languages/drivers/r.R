@@ -21,7 +21,7 @@ WIDTH <- 900
 HEIGHT <- 600
 RESOLUTION <- 110
 screen <- NULL # number of the hidden device
-shown <- NULL # the display list of the page as it was last copied
+shown <- NULL # what was drawn on the page when it was last copied
 pictures <- 0
 
 draw_on <- function(path) {
@@ -37,14 +37,21 @@ open_screen <- function(...) {
 
 is_open <- function() !is.null(screen) && screen %in% grDevices::dev.list()
 
+# What of a display list can be seen: `par()` alone does not make a new picture.
+unseen <- c("C_clip", "C_layout", "C_par", "C_plot_window", "C_strHeight", "C_strWidth", "C_palette", "C_palette2")
+drawn <- function(calls) {
+  Filter(function(call) !identical(tryCatch(call[[2]][[1]]$name %in% unseen, error = function(e) FALSE), TRUE), calls)
+}
+
 copy_page <- function() {
   if (!is_open()) return(invisible())
   current <- grDevices::dev.cur()
   grDevices::dev.set(screen)
   on.exit(if (current %in% grDevices::dev.list()) grDevices::dev.set(current))
   page <- tryCatch(grDevices::recordPlot(), error = function(e) NULL)
-  if (is.null(page) || is.null(page[[1]]) || identical(page[[1]], shown)) return(invisible())
-  shown <<- page[[1]]
+  now <- drawn(page[[1]])
+  if (length(now) == 0 || identical(now, shown)) return(invisible())
+  shown <<- now
   pictures <<- pictures + 1
   name <- sprintf("picture-%d.png", pictures)
   draw_on(file.path(folder, name))
