@@ -1,8 +1,9 @@
 """The bridge between engine and screen, and the only place that knows both.
 
 Below it values are pulled through an async iterator; above it they are pushed as messages. Chunks are joined into
-frames: the first at once, then at most thirty per second, none larger than the screen takes without a hitch. A frame is
-sent when the screen has dealt with the one before, so a slow terminal slows the stream and never fills the memory.
+frames: the first few at once, then at most thirty per second, none larger than the screen takes without a hitch. A
+frame is sent when the screen has dealt with the one before, so a slow terminal slows the stream and never fills the
+memory.
 
 Requests for approval and input travel in the same queue as the chunks, so a question is never on the screen before the
 code it is about.
@@ -26,6 +27,8 @@ from oi_tui.messages import ApprovalRequested, ChunksReceived, InputRequested, T
 
 FRAME_INTERVAL = 1 / 30
 """Seconds between frames."""
+FRAME_BURST = 3
+"""Frames that may follow each other at once after a pause: what begins, its first words, and perhaps its end."""
 FRAME_LIMIT = 64 * 1024
 """Characters in one frame. A frame of this size takes a few tens of milliseconds to lay out and draw."""
 BACKLOG_LIMIT = 1024 * 1024
@@ -166,15 +169,16 @@ class Turn:
 
     async def _send_frames(self) -> None:
         assert self._reader is not None
+        due = 0.0
         while True:
             await self._arrived.wait()
             self._arrived.clear()
             while self._frames:
-                sent_at = monotonic()
+                due = max(due, monotonic() - (FRAME_BURST - 1) * FRAME_INTERVAL) + FRAME_INTERVAL
                 await self._send(self._frames.take(FRAME_LIMIT))
                 self._room.set()
                 behind = self._frames.size > FRAME_LIMIT
-                await asyncio.sleep(0 if behind else max(0.0, sent_at + FRAME_INTERVAL - monotonic()))
+                await asyncio.sleep(0 if behind else max(0.0, due - monotonic()))
             if self._reader.done():
                 return
 

@@ -40,18 +40,24 @@ class History:
         """Load LMC messages. Code that was never run waits for approval again if it is last, and only then;
         it is marked `loaded`, so that it is asked for even where code runs without asking."""
         loaded: list[Message] = []
+        last_code: int | None = None
+        pending: list[int] = []
         for wire in messages:
             message = Message.from_dict(wire)
             if message.role == "computer":
-                code = next((m for m in reversed(loaded) if m.type == "code" and m.role != "computer"), None)
-                if code is not None:
+                if last_code is not None:
+                    code = loaded[last_code]
                     message = message.with_meta(code_id=code.id)
                     if code.meta.get("state") == CodeFate.PENDING:
-                        loaded[loaded.index(code)] = code.with_meta(state=CodeFate.RUN)
+                        loaded[last_code] = code.with_meta(state=CodeFate.RUN)
             elif message.type == "code":
                 message = message.with_meta(state=CodeFate.PENDING, digest=digest_of(message.text), loaded=True)
+                last_code = len(loaded)
+                pending.append(last_code)
             else:
-                loaded = [_skipped(m) for m in loaded]
+                for index in pending:
+                    loaded[index] = _skipped(loaded[index])
+                pending.clear()
             loaded.append(message)
         return cls(loaded)
 
