@@ -105,6 +105,8 @@ GROUPS: dict[str, list[Flag]] = {
         _setting("languages", "", "LIST", "only these languages: python,shell"),
         Flag("resume", "", "ID", "go on with a conversation: last, or the beginning of its id", optional=True),
         Flag("conversations", "", "", "begin with the list of conversations"),
+        Flag("all", "", "", "with export: every conversation"),
+        Flag("force", "", "", "with export: replace files that are there"),
         Flag("no_history", "", "", "do not store this conversation"),
         _setting("images", "", "HOW", "pictures in the terminal: auto, kitty, sixel, half, off"),
         _setting("theme", "", "NAME", "colours of the full screen"),
@@ -262,6 +264,7 @@ def help_text() -> str:
     lines += [
         "Settings come from the command line, then OI_TUI_… variables, then the profile, then the defaults.",
         "Exit status: 0 done, 1 failed or code was declined, 2 wrong usage, 130 interrupted.",
+        "Commands: oi-tui export ID|last|--all FORMAT PATH · oi-tui import [FOLDER] · oi-tui open FILE.ipynb",
         "Without flags the full screen opens. In scripts: oi-tui -y -p 'how big is this folder?'",
     ]
     return "\n".join(lines)

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from oi_tui.conversation_commands import notebook_named, open_notebook, run_command
 from oi_tui.engine import profiles, trust
-from oi_tui.engine.errors import SettingsError
+from oi_tui.engine.errors import EngineError, SettingsError
 from oi_tui.engine.secrets import with_stored_key
 from oi_tui.engine.settings import Settings
 from oi_tui.engine.settings_sources import (
@@ -49,6 +50,8 @@ def launch(line: CommandLine) -> int:
     try:
         _change_folder(line.text("cwd"))
         if (code := _answer_without_settings(line)) is not None:
+            return code
+        if (code := run_command(line)) is not None:
             return code
         settings = with_stored_key(gather(line, os.environ, ask=_ask_trust if _has_terminal() else None))
         if line.has("settings"):
@@ -197,7 +200,8 @@ def print_settings(settings: Settings) -> None:
 
 
 def _start(line: CommandLine, settings: Settings) -> int:
-    task = _task(line)
+    notebook = notebook_named(line)
+    task = _task(line) if notebook is None else Task(None, False)
     wants_lines = task.prompt is not None or task.json or line.has("plain")
     if not wants_lines and not _has_terminal():
         print(
@@ -210,15 +214,15 @@ def _start(line: CommandLine, settings: Settings) -> int:
         print("This terminal cannot draw a screen, so here is the line prompt (--plain).", file=sys.stderr)
         wants_lines = True
     sessions = None
-    if wants_lines or line.has("resume"):
+    if wants_lines or line.has("resume") or notebook is not None:
         from oi_tui.engine.store.sessions import StoredSessions
-        from oi_tui.engine.store.store import StoreError
-
         sessions = StoredSessions()
         try:
             if line.has("resume"):
                 sessions.resume(line.text("resume") or "last")
-        except StoreError as error:
+            if notebook is not None:
+                open_notebook(sessions, notebook, keep=settings.conversation_history)
+        except EngineError as error:
             print(f"oi-tui: {error}", file=sys.stderr)
             return EXIT_FAILED
     if wants_lines and sessions is not None:

@@ -11,7 +11,8 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from oi_tui._version import __version__
-from oi_tui.engine.errors import SettingsError
+from oi_tui.engine.errors import EngineError, SettingsError
+from oi_tui.engine.magic_files import load_message, save_jupyter, save_markdown, save_message
 from oi_tui.engine.settings_sources import checked, explain, nearest
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ async def run_magic(session: Session, line: str) -> MagicResult:
         return await command.run(session, argument.strip())
     except SettingsError as error:
         return MagicResult(f"{error} Usage: {command.usage}")
+    except EngineError as error:
+        return MagicResult(str(error))
 
 
 def _help_text() -> str:
@@ -158,6 +161,22 @@ async def _auto_run(session: Session, argument: str) -> MagicResult:
     return MagicResult("Code runs without asking from now on." if value else "You are asked before code runs.")
 
 
+async def _save(session: Session, argument: str) -> MagicResult:
+    return MagicResult(await save_message(session, argument))
+
+
+async def _load(session: Session, argument: str) -> MagicResult:
+    return MagicResult(await load_message(session, argument), True)
+
+
+async def _jupyter(session: Session, argument: str) -> MagicResult:
+    return MagicResult(await save_jupyter(session, argument))
+
+
+async def _markdown(session: Session, argument: str) -> MagicResult:
+    return MagicResult(await save_markdown(session, argument))
+
+
 COMMANDS: Mapping[str, MagicCommand] = {
     command.name: command
     for command in (
@@ -166,6 +185,10 @@ COMMANDS: Mapping[str, MagicCommand] = {
         MagicCommand("undo", "", "drop your last message and all after it", _undo),
         MagicCommand("tokens", "", "tokens and cost so far", _tokens),
         MagicCommand("info", "", "versions, model, kernel, folder", _info),
+        MagicCommand("save_message", "[path]", "write the messages to a JSON file", _save),
+        MagicCommand("load_message", "[path]", "go on with the messages of a JSON file", _load),
+        MagicCommand("jupyter", "[path]", "write a notebook with outputs and pictures", _jupyter),
+        MagicCommand("markdown", "[path]", "write the conversation as Markdown", _markdown),
         MagicCommand("auto_run", "[true|false]", "run code without asking, or ask", _auto_run),
         MagicCommand("verbose", "[true|false]", "tell more, or less", _verbose),
     )

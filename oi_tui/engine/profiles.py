@@ -39,8 +39,6 @@ IGNORED = frozenset(
         "multi_line",
         "plain_text_display",
         "speak_messages",
-        "conversation_filename",
-        "conversation_history_path",
         "llm.vision_renderer",
     }
 )
@@ -218,7 +216,7 @@ def needs_trust(name: str, value: Any) -> bool:
         return bool(value)
     if name == "llm.api_base":
         return value is not None and not _is_loopback(str(value))
-    return name == "kernel" and value is not None
+    return name in ("kernel", "conversation_filename", "conversation_history_path") and value is not None
 
 
 def _is_loopback(address: str) -> bool:

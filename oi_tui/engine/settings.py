@@ -85,6 +85,10 @@ class Settings:
     """Restricts the languages. None: all that are available."""
     conversation_history: bool = True
     """Whether conversations are stored."""
+    conversation_filename: str | None = None
+    """Also write the conversation to a file of this name, as Open Interpreter does. None: named after its beginning."""
+    conversation_history_path: str | None = None
+    """The folder of that file. With neither set there is no such file."""
     highlight_active_line: bool = True
     images: Literal["auto", "kitty", "sixel", "half", "off"] = "auto"
     """How pictures are drawn in the terminal."""

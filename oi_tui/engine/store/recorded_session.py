@@ -7,14 +7,19 @@ import contextlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 
 from oi_tui.engine.approval import Answerer, Approver
+from oi_tui.engine.exporters import render
+from oi_tui.engine.exporters.base import Conversation
 from oi_tui.engine.history import History
 from oi_tui.engine.lmc import Chunk, LmcDict, Message, notice
-from oi_tui.engine.redaction import known_keys
+from oi_tui.engine.private_files import write_private
+from oi_tui.engine.redaction import STAND_IN, known_keys
 from oi_tui.engine.session import Session
 from oi_tui.engine.settings import Settings
+from oi_tui.engine.store.open_interpreter import file_name
 from oi_tui.engine.store.places import ConversationLock, make_folder
 from oi_tui.engine.store.reading import StoredConversation
 from oi_tui.engine.store.recorder import Recorder
@@ -121,6 +126,7 @@ class RecordedSession(Session):
                         yield said
         finally:
             last = recorder.turn_ended()
+            self._write_json()
         if last is not None:
             await self._written(last)
         if (said := self._fault()) is not None:
@@ -139,6 +145,18 @@ class RecordedSession(Session):
             return None
         self._said_fault = self.store.fault
         return notice("store", self._said_fault or "Conversations are saved again.")
+
+    def _write_json(self) -> None:
+        """Open Interpreter's file as well, where the settings name one. A disk that fails is told of like any other."""
+        name, place = self.settings.conversation_filename, self.settings.conversation_history_path
+        if not (name or place) or not len(self.history):
+            return
+        opening = next((m.text for m in self.history if m.role == "user" and m.type == "message"), "")
+        path = Path(place or ".").expanduser() / Path(name or file_name(opening, self.recorder.created)).name
+        text = render(Conversation("", list(self.history)), "json")
+        for key in known_keys(self.settings.llm.api_key):
+            text = text.replace(key, STAND_IN)
+        self.store.thread.submit(lambda connection: write_private(path, text), key=("json", path))
 
     # -- changing it -------------------------------------------------------------------------------------------------
 

@@ -76,6 +76,11 @@ class Recorder:
         return folder_of(self._store.folder, self.id)
 
     @property
+    def created(self) -> float:
+        """When the conversation began."""
+        return self._created
+
+    @property
     def is_empty(self) -> bool:
         """Nothing was stored yet."""
         return self._last is None

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from oi_tui.engine.history import History
+from oi_tui.engine.lmc import Message
 from oi_tui.engine.session import Session
 from oi_tui.engine.settings import Settings
-from oi_tui.engine.store.reading import StoredConversation
+from oi_tui.engine.store.adding import add
+from oi_tui.engine.store.reading import ConversationInfo, StoredConversation
 from oi_tui.engine.store.recorded_session import RecordedSession
 from oi_tui.engine.store.store import LAST, Store, StoreError
 
@@ -25,6 +29,20 @@ class StoredSessions:
         if found is None:
             raise StoreError(f"There is no conversation {name}.", "oi-tui --conversations lists them.")
         self._next = self.store.load(found.id)
+
+    def take(self, messages: Sequence[Message], *, title: str = "", keep: bool = True) -> None:
+        """The next session goes on with these messages; they are stored first, unless nothing is to be kept. Raises
+        `StoreError`."""
+        if not keep:
+            info = ConversationInfo._make(("0" * 16, title, "", 0.0, 0.0, 0, "", "", None, 0, 0, 0, 0, 0, None))
+            self._next = StoredConversation(info, tuple(messages), tuple(messages))
+            return
+        conversation, done = add(self.store, messages, title=title)
+        try:
+            done.result(10)
+        except Exception as error:
+            raise StoreError(self.store.fault or f"The conversation could not be stored: {error}.") from None
+        self._next = self.store.load(conversation)
 
     def __call__(self, settings: Settings) -> Session:
         stored, self._next = self._next, None

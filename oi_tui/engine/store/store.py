@@ -86,6 +86,12 @@ class Store:
             raise StoreError(f"Several conversations begin with {name}.", "Give more digits.")
         return found[0] if found else None
 
+    def origins(self) -> set[str]:
+        """Where the conversations that were imported came from."""
+        query = "SELECT origin FROM conversations WHERE origin IS NOT NULL"
+        nothing: set[str] = set()
+        return self._read(lambda c: {str(row[0]) for row in c.execute(query)}, nothing)
+
     def preview(self, conversation: str, *, around: str | None = None) -> list[tuple[str, str, str, str]]:
         """(id, role, type, text) of some messages, from the beginning or from message `around` on."""
         return self._read(lambda c: reading.preview(c, conversation, around=around), [])
