@@ -32,7 +32,7 @@ _CALLS = {
 _CALLS["riscv64"] = _CALLS["aarch64"]
 """Numbers of the system calls in which a program can wait for input, by machine."""
 
-_LOOKS_LIKE_PROMPT = re.compile(r"[:?>)\]#$%»]\s*$")
+_LOOKS_LIKE_PROMPT = re.compile(r"(?:[:?>)\]#$»]|[A-Za-z~]%)\s*$")
 _LOOKS_SECRET = re.compile(r"pass(word|phrase|code|wd)?\b|\bpin\b|secret|\btoken\b|\bOTP\b", re.IGNORECASE)
 
 SURE, LIKELY, MAYBE = 0.05, 0.3, 1.0

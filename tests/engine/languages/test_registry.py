@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from oi_tui.engine.languages import catalogue
+from oi_tui.engine.languages import catalogue, jupyter_kernels
 from oi_tui.engine.languages.catalogue import Entry, built_in_entries
 from oi_tui.engine.languages.place import environment_for_code
 from oi_tui.engine.languages.registry import Registry, default_registry
@@ -122,6 +125,103 @@ def test_a_custom_language_takes_its_name_and_aliases() -> None:
     assert registry.file_extension("polly") == "sqk"
     registry.use_only([Parrot])
     assert registry.names == ("parrot",)
+
+
+def kernel(folder: Path, name: str, language: str, program: str = sys.executable, title: str = "") -> None:
+    (folder / name).mkdir(parents=True)
+    spec = {"argv": [program, "{connection_file}"], "language": language, "display_name": title or name}
+    (folder / name / "kernel.json").write_text(json.dumps(spec))
+
+
+@pytest.fixture
+def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only folder with Jupyter kernels."""
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    monkeypatch.setattr(jupyter_kernels, "kernel_folders", lambda: [folder])
+    return folder
+
+
+def test_every_jupyter_kernel_is_a_language(kernels: Path) -> None:
+    kernel(kernels, "julia-1.10", "julia", title="Julia 1.10")
+    kernel(kernels, "xcpp17", "C++17")
+    registry = default_registry(Settings())
+    assert {"julia", "c++17"} <= set(registry.names)
+    assert registry.canonical("julia-1.10") == registry.canonical("jupyter:julia-1.10") == "julia"
+    assert registry.title("julia") == "Julia 1.10"
+    assert registry.file_extension("julia") == "jl"
+    language = registry.get("Julia")
+    assert language is not None
+    assert language.name == "julia"
+    assert "Julia 1.10" in language.description
+
+
+def test_a_built_in_language_wins_unless_the_user_says_otherwise(kernels: Path) -> None:
+    kernel(kernels, "ir", "R", title="IRkernel")
+    kernel(kernels, "bash", "bash", title="Bash kernel")
+    plain = default_registry(Settings())
+    assert "ir" not in plain.names
+    assert plain.title("r") == "R"
+    assert plain.title("ir") == "IRkernel"
+    assert plain.canonical("bash") == "shell"
+    assert plain.title("jupyter:bash") == "Bash kernel"
+    chosen = default_registry(Settings(languages=("python", "ir", "jupyter:bash")))
+    assert chosen.names == ("python", "shell", "r")
+    assert chosen.title("r") == "IRkernel"
+    assert chosen.title("sh") == "Bash kernel"
+    both = default_registry(Settings(languages=("html", "react", "shell", "jupyter:bash")))
+    assert both.names == ("shell", "html", "react", "jupyter:bash")
+
+
+def test_a_kernel_steps_in_where_the_runtime_is_missing(kernels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue, "find_executable", lambda name: name if name == sys.executable else None)
+    kernel(kernels, "ijava", "java", title="IJava")
+    registry = default_registry(Settings())
+    assert "java" in registry.names
+    assert registry.title("java") == "IJava"
+    assert "javascript" in registry.missing
+
+
+def test_kernels_that_cannot_be_used_are_no_trouble(kernels: Path) -> None:
+    kernel(kernels, "gone", "klingon", program="/no/such/program")
+    kernel(kernels, "python3", "python")
+    kernel(kernels, "other-env", "python", title="Other Python")
+    for name, text in {"broken": "{", "empty": "", "list": "[]", "noargv": '{"language": "x"}'}.items():
+        (kernels / name).mkdir()
+        (kernels / name / "kernel.json").write_text(text)
+    (kernels / "file").write_text("")
+    os.mkfifo(kernels / "fifo")
+    registry = default_registry(Settings())
+    assert "klingon" in registry.missing
+    assert registry.get("klingon") is None
+    assert registry.canonical("python3") == "python"
+    assert registry.canonical("other-env") is None
+    assert registry.canonical("broken") is None
+    named = default_registry(Settings(languages=("python", "other-env")))
+    assert named.names == ("python", "other-env")
+
+
+async def test_closing_and_asking_again() -> None:
+    registry = Registry()
+    first = registry.get("html")
+    assert registry.live == (first,)
+    assert registry.running == ()
+    await registry.interrupt()
+    await registry.kill()
+    await registry.terminate_all()
+    assert registry.get("html") is first
+    await registry.aclose()
+    await registry.aclose()
+    assert registry.live == ()
+    assert registry.get("html") is not first
+
+
+def test_there_is_always_a_python_for_the_program_itself() -> None:
+    registry = Registry()
+    registry.use_only([Parrot])
+    assert registry.python.name == "python"
+    assert registry.get("python") is None
+    assert registry.python in registry.live
 
 
 def test_colours_and_extensions() -> None:
