@@ -23,6 +23,7 @@ from oi_tui.external_editor import NoEditor, edit_text
 from oi_tui.messages import ApprovalRequested, ChunksReceived, InputRequested, TurnEnd, TurnEnded, TurnStarted
 from oi_tui.open_outside import write_result
 from oi_tui.screens.output import OutputScreen
+from oi_tui.session_status import kernel_state_after, status_of
 from oi_tui.turn import Turn
 from oi_tui.widgets.block import Block
 from oi_tui.widgets.composer import Composer
@@ -30,7 +31,7 @@ from oi_tui.widgets.find_bar import FindBar
 from oi_tui.widgets.key_bar import KeyBar
 from oi_tui.widgets.notice_block import NoticeBlock
 from oi_tui.widgets.run_bar import RunBar
-from oi_tui.widgets.status_bar import KernelState, Mode, Status
+from oi_tui.widgets.status_bar import KernelState, Mode
 from oi_tui.widgets.top_bar import TopBar
 from oi_tui.widgets.transcript import Transcript
 
@@ -222,10 +223,10 @@ class ChatScreen(Screen[None]):
             await self.transcript.ask(event.request, event.reply)
 
     @on(TurnEnded)
-    async def _turn_ended(self, event: TurnEnded) -> None:
+    def _turn_ended(self, event: TurnEnded) -> None:
         self._turn = None
         self._end_instead()
-        await self.transcript.end_turn(stopped=event.reason is TurnEnd.STOPPED)
+        self.transcript.end_turn(stopped=event.reason is TurnEnd.STOPPED)
         self.composer.busy = self.transcript.is_busy = False
         self._can_retry = event.reason is TurnEnd.FAILED
         self._kernel_state = KernelState.IDLE if self._kernel_state is not KernelState.OFF else KernelState.OFF
@@ -441,42 +442,17 @@ class ChatScreen(Screen[None]):
     # -- finding -----------------------------------------------------------------------------------------------------
 
     def action_find(self) -> None:
-        self.query_one(FindBar).open()
-
-    @on(FindBar.Searched)
-    def _searched(self, event: FindBar.Searched) -> None:
-        event.stop()
-        self._search(event.query)
-
-    @work(exclusive=True, group="find", exit_on_error=False)
-    async def _search(self, query: str) -> None:
-        await self.transcript.finder.search(query)
-        self._show_found()
-
-    @on(FindBar.Moved)
-    def _find_moved(self, event: FindBar.Moved) -> None:
-        event.stop()
-        self.transcript.finder.move(event.step)
-        self._show_found()
-
-    def _show_found(self) -> None:
-        bar, finder = self.query_one(FindBar), self.transcript.finder
-        bar.total, bar.position = finder.total, finder.position
+        self.query_one(FindBar).open(self.transcript.finder)
 
     @on(FindBar.Closed)
     def _find_closed(self, event: FindBar.Closed) -> None:
         event.stop()
-        self.workers.cancel_group(self, "find")
-        self.transcript.finder.clear()
         self.composer.focus()
 
     # -- status ------------------------------------------------------------------------------------------------------
 
-    def _watch_kernel(self, chunks: Any) -> None:
-        state = self._kernel_state
-        for chunk in chunks:
-            if chunk.type == "console":
-                state = KernelState.IDLE if chunk.end else KernelState.RUNNING
+    def _watch_kernel(self, chunks: Sequence[Chunk]) -> None:
+        state = kernel_state_after(self._kernel_state, chunks)
         if state is not self._kernel_state or any(chunk.type == "usage" for chunk in chunks):
             self._kernel_state = state
             self._show_status()
@@ -485,25 +461,6 @@ class ChatScreen(Screen[None]):
         session = self.session
         if session is None or not self.is_mounted:
             return
-        usage = session.usage
-        status = Status(
-            mode=self.mode,
-            model=session.settings.llm.model or "",
-            kernel=_kernel_name(session),
-            kernel_state=self._kernel_state,
-            context_used=session.context_used,
-            context_window=session.context_window,
-            cost=usage.cost,
-            estimated=usage.estimated,
-        )
+        status = status_of(session, self.mode, self._kernel_state)
         self.query_one(TopBar).status = status
         self.query_one(KeyBar).status = status
-
-
-def _kernel_name(session: Session) -> str:
-    """ "Python 3.12.3, /usr/bin/python3" is "py3.12"."""
-    if session.languages is None:
-        return ""
-    words = session.languages.python.description.replace(",", " ").split()
-    version = next((word for word in words if word[:1].isdigit()), "")
-    return "py" + ".".join(version.split(".")[:2]) if version else "python"

@@ -248,6 +248,9 @@ class Canvas(ScrollView, can_focus=False):
     def on_resize(self) -> None:
         self._change_look()
 
+    def on_show(self) -> None:
+        self._change_look()
+
     def _change_look(self) -> None:
         """Width, density or colours have changed: what is read stays in place."""
         if not self.is_mounted or not self.rows:

@@ -60,21 +60,24 @@ class CodeEditor(TextArea):
         Binding("shift+tab", "unindent", "Unindent", show=False, id="editor.unindent"),
     ]
 
+    class Asked(Message):
+        """The editor wants something of the block; the subclasses say what."""
+
     @dataclass
-    class Edited(Message):
-        """The text has changed."""
+    class Edited(Asked):
+        """The text has changed. `rows` is what it needs to be shown whole."""
 
         editor: CodeEditor
         code: str
         rows: int
 
-    class Ended(Message):
+    class Ended(Asked):
         """The user is done."""
 
-    class RunRequested(Message):
+    class RunRequested(Asked):
         """Run exactly this code."""
 
-    class ExternalEditRequested(Message):
+    class ExternalEditRequested(Asked):
         """Go on in `$EDITOR`."""
 
     def __init__(self, code: str, language: str, *, original: str, id: str | None = None) -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.message import Message
-from textual.reactive import reactive
 from textual.widgets import Input, Static
+
+from oi_tui.widgets.finder import Finder
 
 
 class FindBar(Horizontal):
-    """ "find: sales▏      3/12   enter next   esc close". Hidden until `open`; set `position` and `total`."""
+    """ "find: sales▏      3/12   enter next   esc close". Hidden until `open`."""
 
     DEFAULT_CSS = """
     FindBar {
@@ -40,79 +41,59 @@ class FindBar(Horizontal):
         Binding("escape", "close", "Close", tooltip="Back to where you were.", id="find.close"),
     ]
 
-    position: reactive[int] = reactive(0)
-    """Which hit is shown, from 1; 0 if none."""
-    total: reactive[int] = reactive(0)
-    """How many hits there are."""
-
-    @dataclass
-    class Searched(Message):
-        """The words have changed."""
-
-        find_bar: FindBar
-        query: str
-
-        @property
-        def control(self) -> FindBar:
-            return self.find_bar
-
-    @dataclass
-    class Moved(Message):
-        """Show the next hit (1) or the one before (-1)."""
-
-        find_bar: FindBar
-        step: int
-
-        @property
-        def control(self) -> FindBar:
-            return self.find_bar
-
     class Closed(Message):
         """The search is over."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.finder: Finder | None = None
 
     def compose(self) -> ComposeResult:
         yield Static("find: ", id="find-label", markup=False)
         yield Input(compact=True, select_on_focus=True)
         yield Static("", id="find-count", markup=False)
 
-    def open(self) -> None:
+    def open(self, finder: Finder) -> None:
         """Show the line and go there."""
+        self.finder = finder
         self.add_class("-open")
         self.query_one(Input).focus()
-        self._post_query()
+        self._search(self.query_one(Input).value)
 
     @property
     def is_open(self) -> bool:
         return self.has_class("-open")
 
-    def watch_position(self) -> None:
-        self._show_count()
-
-    def watch_total(self) -> None:
-        self._show_count()
+    @work(exclusive=True, exit_on_error=False)
+    async def _search(self, query: str) -> None:
+        if self.finder is not None:
+            await self.finder.search(query)
+            self._show_count()
 
     def _show_count(self) -> None:
-        if not self.is_mounted:
-            return
-        has_query = bool(self.query_one(Input).value)
-        count = f"{self.position}/{self.total}" if self.total else "nothing found" if has_query else ""
+        finder = self.finder
+        if finder is None or not self.query_one(Input).value:
+            count = ""
+        else:
+            count = f"{finder.position}/{finder.total}" if finder.total else "nothing found"
         self.query_one("#find-count", Static).update(f"  {count}")
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
-        self._post_query()
-        self._show_count()
+        self._search(event.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
         self.action_move(1)
 
-    def _post_query(self) -> None:
-        self.post_message(self.Searched(self, self.query_one(Input).value))
-
     def action_move(self, step: int) -> None:
-        self.post_message(self.Moved(self, step))
+        if self.finder is not None:
+            self.finder.move(step)
+            self._show_count()
 
     def action_close(self) -> None:
+        self.workers.cancel_node(self)
         self.remove_class("-open")
+        if self.finder is not None:
+            self.finder.clear()
         self.post_message(self.Closed())

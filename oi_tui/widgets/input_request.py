@@ -56,25 +56,23 @@ class InputRequestField(Horizontal):
     """
 
     @dataclass
-    class Answered(Message):
-        """The user answered with Enter."""
+    class Closed(Message):
+        """The user is done with it; the subclasses say how."""
 
         field: InputRequestField
-        text: str
 
         @property
         def control(self) -> InputRequestField:
             return self.field
 
     @dataclass
-    class Refused(Message):
-        """The user will not answer."""
+    class Answered(Closed):
+        """With Enter."""
 
-        field: InputRequestField
+        text: str
 
-        @property
-        def control(self) -> InputRequestField:
-            return self.field
+    class Refused(Closed):
+        """With Esc: there will be no answer."""
 
     def __init__(self, request: InputRequest, *, clock: Callable[[], float] = monotonic, id: str | None = None) -> None:
         super().__init__(id=id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 
+from textual.message import Message
 from textual.widget import Widget
 
 from oi_tui.engine.approval import CodeProposal, Decision, InputCancelled, InputRequest
@@ -74,6 +75,30 @@ class LiveCode:
             self.editor.focus(scroll_visible=False)
         else:
             self.run_bar.listen()
+
+    async def obey(self, message: Message) -> None:
+        """Do what was asked for with a key, a click or a change of the text."""
+        match message:
+            case RunBar.RunRequested() | CodeEditor.RunRequested():
+                self.run()
+            case RunBar.Declined():
+                self.decline()
+            case RunBar.EditRequested():
+                await self.edit()
+            case CodeEditor.Edited():
+                self.text_edited(message.code, message.rows)
+            case RunBar.EditEnded() | CodeEditor.Ended():
+                self.end_editing()
+            case RunBar.RevertRequested():
+                self.revert()
+            case RunBar.DiffRequested():
+                self.toggle_diff()
+            case RunBar.AnswerRequested():
+                self.focus()
+            case InputRequestField.Answered():
+                await self.answer(message.text)
+            case InputRequestField.Refused():
+                await self.refuse()
 
     # -- approval ----------------------------------------------------------------------------------------------------
 

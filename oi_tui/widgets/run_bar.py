@@ -148,10 +148,9 @@ class RunBar(Widget, can_focus=True):
         """Go to the input field."""
 
     @dataclass
-    class ScopeChosen(Message):
+    class ScopeChosen(Asked):
         """From now on, code like this runs without asking. This block still waits."""
 
-        run_bar: RunBar
         scope: Scope
 
     @dataclass

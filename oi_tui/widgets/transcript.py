@@ -242,12 +242,12 @@ class Transcript(Widget, can_focus=True):
         """A turn begins."""
         self._builder.begin_turn()
 
-    async def end_turn(self, *, stopped: bool) -> None:
+    def end_turn(self, *, stopped: bool) -> None:
         """The turn is over. Blocks that are not finished say so, their widgets go."""
         with self.canvas.changes():
             self._builder.end_turn(stopped=stopped)
         self._edit_next = self._is_own_run = False
-        await self._end_live()
+        self._retire()
         self.refresh_bindings()
 
     @property
@@ -264,15 +264,19 @@ class Transcript(Widget, can_focus=True):
 
     def _make_live(self, block: CodeBlock) -> LiveCode:
         if self.live is None or self.live.block is not block:
-            if self.live is not None:
-                self.call_later(self.live.end)
+            self._retire()
             self.live = LiveCode(self, self.canvas, block, self._canvas_moved)
         return self.live
 
-    async def _end_live(self) -> None:
+    def _retire(self) -> None:
+        """The block that was live is so no more; another one may be at once."""
         live, self.live = self.live, None
         self._set_clock(running=False)
-        if live is not None and await live.end():
+        if live is not None:
+            self.call_later(self._bury, live)
+
+    async def _bury(self, live: LiveCode) -> None:
+        if await live.end() and self.live is None:
             self.post_message(self.Left())
 
     def _follow_life_of(self, block: CodeBlock | None) -> None:
@@ -283,7 +287,7 @@ class Transcript(Widget, can_focus=True):
             self._make_live(block).started()
             self._set_clock(running=True)
         elif self.live is not None and self.live.block is block and block.state.is_over:
-            self.call_later(self._end_live)
+            self._retire()
 
     def _set_clock(self, *, running: bool) -> None:
         """The elapsed time is drawn once a second, while something runs and only then."""
@@ -298,98 +302,33 @@ class Transcript(Widget, can_focus=True):
             self.live.block.changed()
             self.canvas.redraw(self.live.block)
 
-    @on(RunBar.RunRequested)
-    @on(CodeEditor.RunRequested)
-    def _run(self, event: Message) -> None:
+    @on(RunBar.Asked)
+    @on(CodeEditor.Asked)
+    @on(InputRequestField.Closed)
+    async def _live_asked(self, event: Message) -> None:
+        """What concerns the block alone is done there; the rest goes on to the screen."""
         event.stop()
-        if self.live is not None:
-            self.live.run()
-
-    @on(RunBar.Declined)
-    def _declined(self, event: RunBar.Declined) -> None:
-        event.stop()
-        self.decline()
-
-    @on(RunBar.InsteadRequested)
-    def _instead(self, event: RunBar.InsteadRequested) -> None:
-        event.stop()
-        self.post_message(self.InsteadRequested())
-
-    @on(RunBar.EditRequested)
-    async def _edit(self, event: RunBar.EditRequested) -> None:
-        event.stop()
-        if self.live is not None:
-            await self.live.edit()
-
-    @on(CodeEditor.Edited)
-    def _edited(self, event: CodeEditor.Edited) -> None:
-        event.stop()
-        if self.live is not None:
-            self.live.text_edited(event.code, event.rows)
-
-    @on(CodeEditor.Ended)
-    @on(RunBar.EditEnded)
-    def _edit_ended(self, event: Message) -> None:
-        event.stop()
-        if self.live is not None:
-            self.live.end_editing()
-
-    @on(RunBar.RevertRequested)
-    def _revert(self, event: RunBar.RevertRequested) -> None:
-        event.stop()
-        if self.live is not None:
-            self.live.revert()
-
-    @on(RunBar.DiffRequested)
-    def _diff(self, event: RunBar.DiffRequested) -> None:
-        event.stop()
-        if self.live is not None:
-            self.live.toggle_diff()
-
-    @on(RunBar.ScopeChosen)
-    def _scope(self, event: RunBar.ScopeChosen) -> None:
-        event.stop()
-        if self.live is not None:
-            block = self.live.block
-            proposal = CodeProposal(block.id or "", block.language, block.code)
-            self.post_message(self.ScopeChosen(event.scope, proposal))
-
-    @on(RunBar.ExternalEditRequested)
-    @on(CodeEditor.ExternalEditRequested)
-    def _external_edit(self, event: Message) -> None:
-        event.stop()
-        if self.live is not None:
-            self.live.end_editing()
-            self.post_message(self.ExternalEditRequested(self.live.block.code, self.live.block.language))
+        if (live := self.live) is None:
+            return
+        match event:
+            case RunBar.InsteadRequested():
+                self.post_message(self.InsteadRequested())
+            case RunBar.InterruptRequested():
+                self.post_message(self.InterruptRequested())
+            case RunBar.ScopeChosen():
+                proposal = CodeProposal(live.block.id or "", live.block.language, live.block.code)
+                self.post_message(self.ScopeChosen(event.scope, proposal))
+            case RunBar.ExternalEditRequested() | CodeEditor.ExternalEditRequested():
+                live.end_editing()
+                self.post_message(self.ExternalEditRequested(live.block.code, live.block.language))
+            case _:
+                await live.obey(event)
 
     def external_edit_ended(self, code: str | None) -> None:
         """What `$EDITOR` left behind; None if nothing."""
         if self.live is not None and code is not None:
             self.live.text_edited(code)
             self.live.focus()
-
-    @on(RunBar.InterruptRequested)
-    def _interrupt(self, event: RunBar.InterruptRequested) -> None:
-        event.stop()
-        self.post_message(self.InterruptRequested())
-
-    @on(RunBar.AnswerRequested)
-    def _go_to_input(self, event: RunBar.AnswerRequested) -> None:
-        event.stop()
-        if self.live is not None:
-            self.live.focus()
-
-    @on(InputRequestField.Answered)
-    async def _answered(self, event: InputRequestField.Answered) -> None:
-        event.stop()
-        if self.live is not None:
-            await self.live.answer(event.text)
-
-    @on(InputRequestField.Refused)
-    async def _refused(self, event: InputRequestField.Refused) -> None:
-        event.stop()
-        if self.live is not None:
-            await self.live.refuse()
 
     # -- block cursor ------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any
 
 from textual.app import App, ComposeResult
@@ -47,12 +48,12 @@ class Host(App[None]):
 
 
 async def until(pilot: Pilot[Any], condition: Callable[[], Any], *, what: str = "") -> None:
-    """Wait until something is so; fails after ten seconds."""
-    for _ in range(500):
-        if condition():
-            return
+    """Wait until something is so; fails after a time that is long even for a busy machine."""
+    deadline = monotonic() + 40
+    while not condition():
+        if monotonic() > deadline:
+            raise AssertionError(f"never came: {what or condition}")
         await pilot.pause(0.02)
-    raise AssertionError(f"never came: {what or condition}")
 
 
 def rows(app: App[Any]) -> list[str]:

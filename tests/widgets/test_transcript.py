@@ -122,7 +122,7 @@ async def test_streaming_and_replay_look_the_same() -> None:
                     streamed.transcript.apply(
                         [Chunk(chunk.role, chunk.type, chunk.format, content, id=chunk.id, **flags)]
                     )
-        await streamed.transcript.end_turn(stopped=False)
+        streamed.transcript.end_turn(stopped=False)
         await pilot.pause()
         first = screen_text(streamed.app)
     async with replayed.app.run_test(size=(80, 50)) as pilot:
@@ -265,7 +265,7 @@ async def test_a_turn_that_is_stopped_leaves_no_widgets_and_says_so() -> None:
         await stage.go_to_bar(pilot)
         await pilot.press("e")
         await until(pilot, lambda: stage.app.query(CodeEditor))
-        await stage.transcript.end_turn(stopped=True)
+        stage.transcript.end_turn(stopped=True)
         await pilot.pause()
         assert not stage.app.query("RunBar, CodeEditor")
         assert stage.block().state is CodeState.STOPPED and "stopped" in screen_text(stage.app)
@@ -427,7 +427,7 @@ async def test_incomplete_code_is_marked_by_its_notice() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(80, 20)) as pilot:
         stage.transcript.apply([*code_chunks()[:2], Chunk("server", "notice", "incomplete", "It was cut.", id="c1")])
-        await stage.transcript.end_turn(stopped=False)
+        stage.transcript.end_turn(stopped=False)
         await pilot.pause()
         assert "python ─ incomplete" in screen_text(stage.app) and "It was cut." in screen_text(stage.app)
 
@@ -437,7 +437,7 @@ async def test_the_block_cursor_walks_and_its_keys_act_on_the_block() -> None:
     async with stage.app.run_test(size=(80, 40)) as pilot:
         stage.transcript.apply(Message("assistant", "reasoning", "secret thoughts " * 20).to_chunks())
         stage.transcript.apply([*code_chunks(), *console("1\n")])
-        await stage.transcript.end_turn(stopped=False)
+        stage.transcript.end_turn(stopped=False)
         stage.transcript.move_cursor(-1)
         await pilot.pause()
         assert stage.transcript.cursor is stage.block()
@@ -506,6 +506,6 @@ async def test_clearing_in_the_middle_of_a_run_is_harmless() -> None:
         await stage.start(pilot)
         stage.transcript.clear()
         stage.transcript.apply([Chunk("computer", "console", "output", "late\n", id="c1")])
-        await stage.transcript.end_turn(stopped=True)
+        stage.transcript.end_turn(stopped=True)
         await pilot.pause()
         assert "late" in screen_text(stage.app)
