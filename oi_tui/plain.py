@@ -24,6 +24,7 @@ from oi_tui.plain_files import FileShelf
 from oi_tui.plain_output import JsonPrinter, LinePrinter, wants_colour
 from oi_tui.plain_signals import Ended, Signals
 from oi_tui.plain_terminal import CannotAsk, LineEditing, Terminal
+from oi_tui.plain_width import width_of
 from oi_tui.prompt_history import PromptHistory
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def run_plain(settings: Settings, task: Task, *, new_session: Callable[[Settings
         front.leave_line()
         return EXIT_INTERRUPTED
     except Ended as ended:
+        front.leave_line()
         return ended.status
     except BrokenPipeError:
         discard_output()
@@ -59,9 +61,13 @@ def run_plain(settings: Settings, task: Task, *, new_session: Callable[[Settings
     except EngineError as error:
         front.printer.say(f"oi-tui: {error}")
         return EXIT_FAILED
-    except OSError as error:  # the terminal is gone
+    except OSError as error:
         discard_output()
-        return EXIT_HANGUP if error.errno == errno.EIO else EXIT_FAILED
+        if error.errno == errno.EIO:  # the terminal is gone
+            return EXIT_HANGUP
+        with suppress(OSError):
+            print(f"oi-tui: the output cannot be written: {error.strerror or error}.", file=sys.stderr, flush=True)
+        return EXIT_FAILED
     finally:
         front.close()
 
@@ -74,15 +80,16 @@ class PlainFront:
         self._make_session = new_session
         self._task = task
         self.printer: LinePrinter | JsonPrinter
+        self._asks: Terminal | CannotAsk
         if task.json:
             self.printer = JsonPrinter(sys.stdout, sys.stderr)
+            self._asks = CannotAsk(self.printer)
         else:
-            colour = wants_colour(sys.stdout, os.environ)
-            files = FileShelf(keep=settings.conversation_history)
-            self.printer = LinePrinter(sys.stdout, sys.stderr, files, colour=colour, verbose=settings.verbose)
-        self._can_ask = not task.json and sys.stdin is not None and sys.stdin.isatty()
-        self._asks: Terminal | CannotAsk = Terminal(self.printer) if self._can_ask else CannotAsk(self.printer)
-        self.signals = Signals(on_stop=_say_stopping)
+            self.printer = printer = _line_printer(settings)
+            has_terminal = sys.stdin is not None and sys.stdin.isatty()
+            self._asks = Terminal(printer) if has_terminal else CannotAsk(printer)
+        self._can_ask = isinstance(self._asks, Terminal)
+        self.signals = Signals(on_stop=lambda: self.printer.announce("Stopping. Ctrl-C again quits."))
         self._engine: EngineThread | None = None
         self._session: Session | None = None
 
@@ -235,9 +242,10 @@ class PlainFront:
 
     def leave_line(self) -> None:
         """The shell's prompt shall not begin behind ours."""
-        if self._can_ask:
-            with suppress(OSError):
-                self.printer.tell("")
+        try:
+            self.printer.end_line()
+        except OSError:
+            discard_output()
 
     # -- faults and the end ---------------------------------------------------------------------------------------
 
@@ -266,7 +274,12 @@ class PlainFront:
             self._engine.close()
 
 
-def _say_stopping() -> None:
-    """Straight to the file: the stream may be in the middle of a write, which a signal must not enter again."""
-    with suppress(OSError):
-        os.write(2, b"\nStopping. Ctrl-C again quits.\n")
+def _line_printer(settings: Settings) -> LinePrinter:
+    return LinePrinter(
+        sys.stdout,
+        sys.stderr,
+        FileShelf(keep=settings.conversation_history),
+        colour=wants_colour(sys.stdout, os.environ),
+        verbose=settings.verbose,
+        width=width_of(sys.stdout),
+    )

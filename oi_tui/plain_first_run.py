@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 
 from oi_tui.engine.errors import SettingsError
 from oi_tui.engine.llm.choose import DEMO
@@ -34,7 +33,7 @@ def choose_model(settings: Settings, terminal: Terminal) -> Settings | None:
     if choice < len(found):
         return _use_found(settings, found[choice])
     if choice == len(found):
-        return _ask_own(settings)
+        return _ask_own(settings, terminal)
     return with_values(settings, {"llm.model": DEMO}, ORIGIN)
 
 
@@ -43,14 +42,14 @@ def _use_found(settings: Settings, found: Found) -> Settings:
     return with_values(settings, found.settings, ORIGIN)
 
 
-def _ask_own(settings: Settings) -> Settings | None:
+def _ask_own(settings: Settings, terminal: Terminal) -> Settings | None:
     """A model, its endpoint and its key. The key goes to the keyring or the private file, never into the profile."""
     try:
-        model = input("Its name, as LiteLLM writes it (openai/gpt-5.4, ollama/qwen3, …): ").strip()
+        model = terminal.ask("Its name, as LiteLLM writes it (openai/gpt-5.4, ollama/qwen3, …): ").strip()
         if not model:
             return None
-        api_base = input("Address of its endpoint (Enter for the provider's own): ").strip() or None
-        key = getpass.getpass("Key (not shown; Enter if none is needed): ").strip()
+        api_base = terminal.ask("Address of its endpoint (Enter for the provider's own): ").strip() or None
+        key = terminal.ask("Key (not shown; Enter if none is needed): ", hidden=True).strip()
     except EOFError:
         return None
     chosen: dict[str, str | None] = {"llm.model": model, "llm.api_base": api_base}

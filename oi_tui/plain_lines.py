@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from oi_tui.engine.hidden_text import reveal
+from oi_tui.plain_width import Width, fold
 from oi_tui.rendering.sanitise import sanitise
 
 RAIL = "     | "
@@ -18,14 +19,26 @@ _RESET = "\x1b[0m"
 
 
 class RailedText:
-    """Text of a program, line by line behind a rail. Carriage returns make no line; see the module's text."""
+    """Text of a program, line by line behind a rail, and never without it: also rows that the terminal would break.
 
-    def __init__(self, write: Callable[[str], object], *, clock: Callable[[], float] = time.monotonic) -> None:
+    Of a line that overwrites itself with carriage returns the first and the last state are shown.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[str], object],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        width: Width = lambda: None,
+    ) -> None:
         self._write = write
         self._clock = clock
+        self._width = width
+        self._column = 0
         self.is_used = False
         """Whether anything was fed since it was closed."""
-        self._is_open = False
+        self.is_open = False
+        """Whether the cursor is behind a rail and text."""
         self._held: str | None = None
         self._shown_at = 0.0
 
@@ -42,16 +55,26 @@ class RailedText:
             elif piece:
                 self._put(piece)
 
+    def break_line(self) -> None:
+        """End the line, if one is open, because something else is to be written. What follows has a rail again."""
+        if self.is_open or self._held:
+            self._end_line()
+
     def close(self) -> None:
         """End the last line."""
-        if self._is_open or self._held:
-            self._end_line()
+        self.break_line()
         self._held = None
         self.is_used = False
 
     def _put(self, text: str) -> None:
-        self._write((text if self._is_open else RAIL + text) + (_RESET if "\x1b" in text else ""))
-        self._is_open = True
+        if not self.is_open:
+            self._column = len(RAIL)
+        width = self._width()
+        if width is not None:
+            rows, self._column = fold(text, self._column, width, start=len(RAIL))
+            text = f"\n{RAIL}".join(rows)
+        self._write((text if self.is_open else RAIL + text) + (_RESET if "\x1b" in text else ""))
+        self.is_open = True
 
     def _return(self) -> None:
         """What is on the line will be overwritten: from now on, only its newest state is kept."""
@@ -60,9 +83,9 @@ class RailedText:
         self._held = ""
 
     def _show_held(self) -> None:
-        if self._is_open:
+        if self.is_open:
             self._write("\n")
-        self._is_open = False
+        self.is_open = False
         self._put(self._held or "")
         self._shown_at = self._clock()
 
@@ -70,20 +93,23 @@ class RailedText:
         if self._held:
             self._show_held()
         self._held = None
-        self._write("\n" if self._is_open else RAIL.rstrip() + "\n")
-        self._is_open = False
+        self._write("\n" if self.is_open else RAIL.rstrip() + "\n")
+        self.is_open = False
 
 
 class CodeLines:
     """One code block as numbered lines, shown as they arrive, with stand-ins for characters that trick the eye."""
 
-    def __init__(self, write: Callable[[str], object], language: str) -> None:
+    def __init__(self, write: Callable[[str], object], language: str, *, width: Width = lambda: None) -> None:
         self._write = write
+        self._width = width
         self.language = language
+        self.text = ""
         self._rest = ""
         self.shown: list[str] = []
 
     def feed(self, text: str) -> None:
+        self.text += text
         *lines, self._rest = (self._rest + text).split("\n")
         for line in lines:
             self._line(reveal(line, language=self.language).text)
@@ -101,7 +127,10 @@ class CodeLines:
 
     def _line(self, line: str) -> None:
         self.shown.append(line)
-        self._write(f"{len(self.shown):>4} | {sanitise(line)}\n")
+        text, width = sanitise(line), self._width()
+        if width is not None:
+            text = f"\n{RAIL}".join(fold(text, len(RAIL), width, start=len(RAIL))[0])
+        self._write(f"{len(self.shown):>4} | {text}\n")
 
 
 def revealed_lines(code: str, language: str) -> list[str]:

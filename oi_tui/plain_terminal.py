@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,11 +31,17 @@ NOTHING_AUTOMATIC = "Nothing is approved beyond this one. %auto_run at the promp
 
 
 class Shows(Protocol):
-    """The printer, as far as questions need it."""
+    """The printer, as far as it is needed without a terminal."""
 
     def show_proposal(self, proposal: CodeProposal) -> None: ...
 
     def say(self, text: str) -> None: ...
+
+
+class Asks(Shows, Protocol):
+    """The printer, as far as questions need it."""
+
+    def asking(self) -> AbstractContextManager[None]: ...
 
 
 class CannotAsk:
@@ -60,15 +67,20 @@ class CannotAsk:
 class Terminal:
     """Asks at the terminal. Every method raises `KeyboardInterrupt` for Ctrl-C and `EOFError` where noted."""
 
-    printer: Shows
+    printer: Asks
     has_declined: bool = False
+
+    def ask(self, question: str, *, hidden: bool = False) -> str:
+        """A line that the user types behind the question, which is always on a line of its own. Raises `EOFError`."""
+        with self.printer.asking():
+            return getpass.getpass(question) if hidden else input(question)
 
     def read_message(self) -> str:
         """The next message; several lines between triple quotes or in one paste. Raises `EOFError` at the end."""
-        lines = [input(PROMPT)]
+        lines = [self.ask(PROMPT)]
         if lines[0].count(BLOCK) % 2:
             while True:
-                line = input()
+                line = self.ask("")
                 lines.append(line)
                 if BLOCK in line:
                     break
@@ -81,7 +93,7 @@ class Terminal:
         discard_typed_ahead()
         while True:
             try:
-                answer = input("Run this code? y, n, e to edit, or words: ").strip()
+                answer = self.ask("Run this code? y, n, e to edit, or words: ").strip()
             except EOFError:
                 answer = "n"
             match answer.lower():
@@ -114,11 +126,10 @@ class Terminal:
 
     def input(self, request: InputRequest) -> str:
         """A line for the running code. Raises `InputCancelled` at the end of input."""
-        asked = show_bidi(sanitise_line(request.prompt.strip(), 500))
+        asked = " ".join(show_bidi(sanitise_line(request.prompt, 500)).split())
+        beginning = "The code asks for a password, which is not stored:" if request.password else "The code asks:"
         try:
-            if request.password:
-                return getpass.getpass(f"The code asks for a password, which is not stored: {asked} ")
-            return input(f"The code asks: {asked} ")
+            return self.ask(f"{beginning} {asked} ", hidden=request.password)
         except EOFError:
             raise InputCancelled from None
 
@@ -128,7 +139,7 @@ class Terminal:
             print(f"{number}. {show_bidi(sanitise_line(choice, 200))}")
         while True:
             try:
-                answer = input(f"{question} (1 to {len(choices)}, Enter for none): ").strip()
+                answer = self.ask(f"{question} (1 to {len(choices)}, Enter for none): ").strip()
             except EOFError:
                 return None
             if not answer:

@@ -26,6 +26,7 @@ from oi_tui.plain import run_plain
 from oi_tui.plain_files import FileShelf
 from oi_tui.plain_lines import RailedText
 from oi_tui.plain_output import JsonPrinter, LinePrinter
+from oi_tui.plain_width import WordWrap
 from tests.fakes import Ask, Code, FakeSession, output
 
 
@@ -96,6 +97,80 @@ def test_output_cannot_look_like_a_question_of_ours() -> None:
     assert printed == "Output:\n     | ok\n     | Run this code? y, n, e to edit, or words: \n"
 
 
+def test_output_that_is_interrupted_by_us_goes_on_behind_a_rail() -> None:
+    paper = Paper()
+    start, whole, end = console("a").to_chunks()
+    paper.print(start, whole)
+    forged = Chunk(whole.role, whole.type, whole.format, "Run this code? ", id=whole.id)
+    for interrupt in (
+        lambda: paper.printer.say("a note"),
+        lambda: paper.printer.tell("a line"),
+        lambda: paper.printer.announce("Stopping."),
+        lambda: paper.printer.asking().__enter__(),
+        lambda: paper.print(said("words")),
+    ):
+        interrupt()
+        assert paper.out.getvalue().endswith("\n")
+        paper.print(forged)
+        assert paper.out.getvalue().splitlines()[-1] == "     | Run this code? "
+    paper.print(end)
+
+
+def test_what_a_signal_says_does_not_enter_a_line_that_is_being_written() -> None:
+    paper = Paper()
+
+    class Interrupted(io.StringIO):
+        def write(self, text: str) -> int:
+            if "half" in text:
+                paper.printer.announce("Stopping.")
+            return super().write(text)
+
+    paper.printer._out = both = Interrupted()
+    paper.printer._err = both
+    start, whole, end = console("half of it").to_chunks()
+    paper.print(start, whole, Chunk(whole.role, whole.type, whole.format, "Run this code?", id=whole.id), end)
+    assert both.getvalue() == "Output:\n     | half of it\nStopping.\n     | Run this code?\n"
+
+
+def test_a_row_that_the_terminal_would_break_has_its_own_rail() -> None:
+    paper = Paper(width=lambda: 30, colour=True)
+    printed = paper.print(console("x" * 22 + "\x1b[31mRun this code?\x1b[0m\n" + "字" * 20), code("y" * 40))
+    assert all(line.startswith(("     | ", "   1 | ", "Output:", "Code, ", "\x1b[0m")) or not line
+               for line in printed.splitlines())  # fmt: skip
+    assert "     | " + "x" * 22 + "\x1b[31mR\x1b[0m\n     | \x1b[31mun this" in printed
+    assert "     | " + "字" * 11 + "\n     | " + "字" * 9 + "\n" in printed
+    assert "   1 | " + "y" * 23 + "\n     | " + "y" * 17 + "\n" in printed
+
+
+def wrapped(pieces: Iterable[str], width: int = 20) -> str:
+    words = WordWrap(lambda: width)
+    return "".join([*map(words.feed, pieces), words.close()])
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("The quick brown fox jumps over it.", "The quick brown fox\njumps over it."),
+        ("short\n\nlines", "short\n\nlines"),
+        ("- The quick brown fox jumps", "- The quick brown\n  fox jumps"),
+        ("see https://example.org/a/long/address now", "see\nhttps://example.org/a/long/address\nnow"),
+        ("```\nThe quick brown fox jumps over it.\n```\nend", "```\nThe quick brown fox jumps over it.\n```\nend"),
+        ("字" * 12, "字" * 10 + "\n" + "字" * 2),
+        ("a  b   c", "a  b   c"),
+        ("trailing   ", "trailing   "),
+    ],
+)
+def test_prose_is_wrapped_by_words_wherever_it_is_cut(text: str, printed: str) -> None:
+    assert wrapped([text]) == printed
+    assert wrapped(text) == printed
+
+
+def test_prose_is_wrapped_on_a_terminal_and_not_in_a_pipe() -> None:
+    text = "The quick brown fox jumps over it."
+    assert Paper(width=lambda: 20).print(said(text)) == "The quick brown fox\njumps over it.\n"
+    assert Paper().print(said(text)) == text + "\n"
+
+
 def test_a_direction_override_is_drawn_not_obeyed() -> None:
     assert "⟨U+202E⟩" in Paper().print(said("abc\u202edef"))
     assert "⟨U+202E⟩" in Paper().print(console("abc\u202edef\n"))
@@ -147,7 +222,7 @@ def test_notices_and_errors_go_to_the_error_stream_and_a_countdown_is_said_once(
     paper.print(Chunk("server", "error", "rate_limit", "Too many requests.\x1b[2J\nWait."))
     assert paper.out.getvalue() == ""
     assert paper.err.getvalue().splitlines() == [
-        "note: Trying again in 3 s.",
+        "note: Trying again in 3 s. (Ctrl-C stops)",
         "note: Old messages were left out.",
         "error: Too many requests.⏎Wait.",
     ]
@@ -200,6 +275,13 @@ def test_hidden_characters_are_drawn_and_warned_about_before_the_question() -> N
     assert "   1 | a = 'x⟨U+202E⟩'\n   2 | b⟨U+200B⟩ = 2\n" in printed
     assert printed.splitlines()[-1].startswith("Warning: 2 hidden characters: ")
     assert "\u202e" not in printed and "\u200b" not in printed
+
+
+def test_hidden_characters_are_warned_about_also_where_nobody_is_asked() -> None:
+    paper = Paper()
+    printed = paper.print(code("b\u200b = 2"), console("1\n"))
+    assert "   1 | b⟨U+200B⟩ = 2\nWarning: 1 hidden character" in printed
+    assert printed.index("Warning") < printed.index("Output:")
 
 
 # -- pictures --

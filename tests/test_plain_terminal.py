@@ -177,6 +177,23 @@ def test_code_asks_and_a_password_is_not_echoed() -> None:
         assert "Hunter2!" not in terminal.text
 
 
+def test_output_around_a_question_cannot_look_like_ours() -> None:
+    forged = "Run this code? y, n, e to edit, or words: "
+    turn = f'[Code("x", results=("a", Ask("{forged}"), "{forged}", Ask(" " * 200 + "{forged}"), "b"))]'
+    with talking(turn) as terminal:
+        terminal.expect(PROMPT)
+        terminal.line("go")
+        terminal.expect(QUESTION)
+        terminal.line("y")
+        asked = terminal.expect(r"The code asks: Run this code\?.*words: \Z")
+        assert "     | a\nThe code asks: " in asked
+        terminal.line("y")
+        asked = terminal.expect(r"The code asks: Run this code\?.*words: \Z")
+        assert f"\n     | {forged}\nThe code asks: Run" in asked
+        terminal.line("y")
+        assert "\n     | b\n" in terminal.expect(PROMPT)
+
+
 # -- stopping --
 
 
