@@ -66,6 +66,7 @@ PLACES = {
     "output": "In the output on the whole screen",
     "panel": "In the panel at the side",
     "browser": "In the list of conversations",
+    "rebuild": "In the list of code to run again",
     "app": "Everywhere",
     "welcome": "Choosing a model",
     "settings": "In the settings",
