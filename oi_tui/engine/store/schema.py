@@ -104,13 +104,12 @@ def version_of(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def migrate(connection: sqlite3.Connection, *, steps: Mapping[int, str] | None = None, target: int = VERSION) -> None:
-    """Bring the tables to `target`, each step whole or not at all. Raises `sqlite3.Error`."""
-    steps = MIGRATIONS if steps is None else steps
-    while (version := version_of(connection)) < target:
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the tables to the present version, each step whole or not at all. Raises `sqlite3.Error`."""
+    while (version := version_of(connection)) < VERSION:
         try:
             connection.executescript(
-                f"BEGIN IMMEDIATE;\n{steps[version]}\nPRAGMA user_version = {version + 1};\nCOMMIT;"
+                f"BEGIN IMMEDIATE;\n{MIGRATIONS[version]}\nPRAGMA user_version = {version + 1};\nCOMMIT;"
             )
         except sqlite3.Error:
             if connection.in_transaction:

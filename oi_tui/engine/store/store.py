@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from oi_tui.engine.errors import EngineError
-from oi_tui.engine.store import reading, writing
+from oi_tui.engine.store import reading, schema, writing
 from oi_tui.engine.store.database import FILE_NAME, is_damage, open_for_reading
 from oi_tui.engine.store.places import folder_of, make_folder, store_folder
 from oi_tui.engine.store.reading import ConversationInfo, Hit, StoredConversation
@@ -24,6 +24,7 @@ from oi_tui.engine.store.writer import Job, StorageThread
 
 Result = TypeVar("Result")
 
+_MIGRATION_PATIENCE = 60.0
 LAST = "last"
 """Names the conversation that was written to last."""
 
@@ -53,6 +54,7 @@ class Store:
         self.thread = StorageThread(self.path, on_fault=self._told)
         self._reader: sqlite3.Connection | None = None
         self._reading = threading.Lock()
+        self._generation = 0
         self._deleted: set[str] = set()
 
     @property
@@ -104,14 +106,25 @@ class Store:
             raise StoreError(f"There is no conversation {conversation}.")
         return found
 
+    def _connected(self) -> sqlite3.Connection | None:
+        """The connection for reading, of the file that is there now; None while there is none."""
+        if self._reader is not None and self._generation != self.thread.generation:
+            self._reader.close()
+            self._reader = None
+        if self._reader is None:
+            if not self.path.exists():
+                return None
+            self._generation = self.thread.generation
+            self._reader = open_for_reading(self.path)
+            if 0 < schema.version_of(self._reader) < schema.VERSION:
+                self.thread.flush(_MIGRATION_PATIENCE)  # the writing connection brings the file up to date
+        return self._reader
+
     def _read(self, query: Callable[[sqlite3.Connection], Result], nothing: Result) -> Result:
         with self._reading:
             try:
-                if self._reader is None:
-                    if not self.path.exists():
-                        return nothing
-                    self._reader = open_for_reading(self.path)
-                return query(self._reader)
+                reader = self._connected()
+                return nothing if reader is None else query(reader)
             except (sqlite3.Error, OSError) as error:
                 if self._reader is not None:
                     with contextlib.suppress(sqlite3.Error):
