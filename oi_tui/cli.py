@@ -35,6 +35,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_USAGE
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+    finally:
+        if arguments is None:
+            _ignore_interrupts()
+
+
+def _ignore_interrupts() -> None:
+    """All is done but the interpreter's own tidying, of which a Ctrl-C would make a traceback."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _prepare_streams() -> None:

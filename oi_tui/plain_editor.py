@@ -33,6 +33,10 @@ def edit_in_editor(code: str, language: str, say: Callable[[str], object]) -> st
         finally:
             signal.signal(signal.SIGINT, before)
     if status != 0:
-        say(f"{command[0]} ended with status {status}, so nothing was changed.")
+        how = "was stopped" if status < 0 else f"ended with status {status}"
+        say(f"{command[0]} {how}, so nothing was changed.")
+        return code
+    if not text.strip():
+        say("The editor left nothing, and there is no empty code to run. To decline it, answer n.")
         return code
     return text if code.endswith("\n") else text.removesuffix("\n")

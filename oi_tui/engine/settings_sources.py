@@ -47,7 +47,9 @@ _FALSE = frozenset({"false", "no", "off", "0", "n"})
 POSITIVE = frozenset(
     {"max_output", "loop_limit", "llm.max_tokens", "llm.context_window", "llm.connect_notice", "llm.idle_timeout"}
 )
-NOT_NEGATIVE = frozenset({"llm.max_budget", "llm.temperature"})
+NOT_NEGATIVE = frozenset({"llm.max_budget"})
+HIGHEST_TEMPERATURE = 2
+"""What OpenAI and most others take; some providers stop at 1 and say so themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,8 @@ def checked(name: str, value: Any) -> Any:
         raise SettingsError(f"{shown} should be {spec.wanted}{said}.") from None
     if name in POSITIVE and result is not None and result <= 0:
         raise SettingsError(f"{shown} should be more than 0, not {_shown(value)}.")
+    if name == "llm.temperature" and result is not None and not 0 <= result <= HIGHEST_TEMPERATURE:
+        raise SettingsError(f"{shown} should be from 0 to {HIGHEST_TEMPERATURE}, not {_shown(value)}.")
     if name in NOT_NEGATIVE and result is not None and result < 0:
         raise SettingsError(f"{shown} cannot be less than 0, and it is {_shown(value)}.")
     return result

@@ -99,9 +99,9 @@ class Registry:
         """Why `get` returns None for this tag, in one line; empty when it does not."""
         slot = self._find(tag)
         if slot is None:
-            return f"There is no language “{tag}” here. Available: {', '.join(self.names)}."
+            return f"There is no language “{tag}” here. Available: {', '.join(self.names) or 'none'}."
         if not self._is_enabled(slot):
-            return f"{slot.title} is turned off (setting `languages`). Available: {', '.join(self.names)}."
+            return f"{slot.title} is turned off (setting `languages`). Available: {', '.join(self.names) or 'none'}."
         return slot.missing()
 
     def system_messages(self) -> list[str]:

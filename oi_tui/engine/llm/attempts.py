@@ -153,7 +153,7 @@ async def _count_down(error: ModelError, pause: float, sleep: Sleep) -> AsyncGen
     what = error.what.partition(" It says:")[0]
     while pause > 0:
         seconds = max(1, round(pause))
-        yield Delta(notice=("retry", f"{what} Trying again in {seconds} s (Esc stops)."))
+        yield Delta(notice=("retry", f"{what} Trying again in {seconds} s."))
         step = pause - (seconds - 1) if seconds > 1 else pause
         await sleep(step)
         pause -= step

@@ -27,6 +27,11 @@ CONTEXT_WINDOW = 32_000
 
 _FENCE = re.compile(r"^```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _NOT_RUN = re.compile(r"\bdeclined to run\b|\bwas not run\b")
+_REFUSED = re.compile(
+    r"There is no language “|There was no code in that block|This is the very code that just ran"
+    r"|[^\n]{1,60} (?:is turned off \(setting|is not installed \(no |exists on macOS only)"
+)
+"""How the engine's own reasons begin."""
 _EDITED = "The user changed your code before it ran."
 _STOPPED = "[The user stopped this code"
 _NO_OUTPUT = ("No output.", EMPTY_CODE_OUTPUT_TEMPLATE)
@@ -123,7 +128,8 @@ def _run(code: str, result: str) -> Run:
         output = ""
     interrupted = _STOPPED in output
     output = "\n".join(line for line in output.splitlines() if not line.startswith(_STOPPED))
-    return Run(code, output, edited, interrupted, declined=bool(_NOT_RUN.search(result)))
+    refused = bool(_REFUSED.match(result)) or "was not run" in result
+    return Run(code, output, edited, interrupted, declined=bool(_NOT_RUN.search(result)), refused=refused)
 
 
 def _codes_of(message: Mapping[str, Any], text: str) -> list[str]:

@@ -36,6 +36,8 @@ class Run:
     edited: bool = False
     interrupted: bool = False
     declined: bool = False
+    refused: bool = False
+    """It did not run, for a reason that `output` gives."""
 
     @property
     def error(self) -> str | None:
@@ -76,6 +78,8 @@ def next_step(situation: Situation) -> Say:
         last = situation.runs[-1]
         if last.interrupted:
             return Say(_stopped(last))
+        if last.refused:
+            return Say(f"My code did not run, so I have no answer. The reason: {last.output.strip()}")
         said = (scene or _report)(situation)
         if last.edited:
             said = Say(f"You edited the code before it ran, so this comes from your version. {said.text}", said.code)

@@ -219,10 +219,10 @@ class _Waiting:
         self._has_told = True
         host = host_of(self._settings)
         if not self._worker.is_ready.is_set():
-            return Delta(notice=("waiting", "LiteLLM is still loading; still waiting (Esc stops)."))
+            return Delta(notice=("waiting", "LiteLLM is still loading; still waiting."))
         if self._is_accepted:
-            return Delta(notice=("waiting", f"{host} has taken the request; no answer yet, still waiting (Esc stops)."))
-        return Delta(notice=("waiting", f"No answer from {host} yet; still waiting (Esc stops)."))
+            return Delta(notice=("waiting", f"{host} has taken the request; no answer yet, still waiting."))
+        return Delta(notice=("waiting", f"No answer from {host} yet; still waiting."))
 
 
 def _death(worker: WorkerProcess) -> ModelError:

@@ -83,7 +83,7 @@ async def test_three_failures_and_then_an_answer() -> None:
     desk = Desk([DOWN], [DOWN], [DOWN], "Hello")
     assert await desk.ask() == "Hello"
     assert desk.now == pytest.approx(1 + 2 + 4)
-    assert desk.notices[0] == "The server is down. Trying again in 1 s (Esc stops)."
+    assert desk.notices[0] == "The server is down. Trying again in 1 s."
 
 
 async def test_after_four_tries_it_is_given_up() -> None:
@@ -122,7 +122,7 @@ async def test_a_role_and_blank_space_are_no_beginning() -> None:
 async def test_the_pause_the_server_asks_for_is_kept_and_counted_down() -> None:
     desk = Desk([RateLimited("Too fast (429). It says: slow down.", retry_after=3.4)], "Hello")
     assert await desk.ask() == "Hello"
-    assert desk.notices == [f"Too fast (429). Trying again in {n} s (Esc stops)." for n in (3, 2, 1)]
+    assert desk.notices == [f"Too fast (429). Trying again in {n} s." for n in (3, 2, 1)]
     assert desk.now == pytest.approx(3.4)
 
 

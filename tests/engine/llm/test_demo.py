@@ -148,6 +148,25 @@ async def test_declined_code_is_not_reported_as_run(tools: bool) -> None:
 
 
 @MODES
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Python is turned off (setting `languages`). Available: shell.",
+        "There is no language “python” here. Available: none.",
+        "This code was not run.",
+    ],
+)
+async def test_code_that_the_engine_refused_is_no_answer(tools: bool, reason: str) -> None:
+    talk = Talk(tools=tools)
+    await talk.ask("what is 1+1?")
+    talk.decided(state=CodeFate.REFUSED, problem=reason)
+    answer, code = await talk.ask()
+    assert code is None
+    assert "did not run" in answer and reason in answer
+    assert "1 + 1 =" not in answer
+
+
+@MODES
 async def test_edited_code_is_said_to_be_the_users(tools: bool) -> None:
     talk = Talk(tools=tools)
     _, original = await talk.ask("what is 2+2?")
