@@ -100,6 +100,11 @@ class InputCancelled(Exception):
     """Raised by an `Answerer` when the user refuses to answer: the code is interrupted."""
 
 
+class InputEnded(InputCancelled):
+    """Raised by an `Answerer` when there is nobody to ask, or no more to read: the code meets the end of its input (in
+    Python an `EOFError`). Languages that cannot be told so interrupt it."""
+
+
 Approver: TypeAlias = Callable[[CodeProposal], Awaitable[Decision]]
 Answerer: TypeAlias = Callable[[InputRequest], Awaitable[str]]
 
@@ -111,7 +116,7 @@ async def decline_all(proposal: CodeProposal) -> Decision:
 
 async def no_answer(request: InputRequest) -> str:
     """The answerer of a front end that cannot ask."""
-    raise InputCancelled
+    raise InputEnded
 
 
 def edit_diff(original: str, edited: str) -> str:

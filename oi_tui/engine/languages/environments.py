@@ -150,4 +150,10 @@ def explain_start(environment: KernelEnvironment, stderr: str, status: str) -> K
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     reason = lines[-1][:300] if lines else status
     what = environment.describe()
-    return KernelStartFailed(f"The kernel of {what} did not start: {reason}", CHOOSE)
+    return KernelStartFailed(f"The kernel of {what} did not start: {sentence(reason)}", CHOOSE)
+
+
+def sentence(text: str) -> str:
+    """Somebody else's words with an end, so that ours can follow."""
+    words = text.strip()
+    return words if words.endswith((".", "!", "?", "…")) else f"{words}."

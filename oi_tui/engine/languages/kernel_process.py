@@ -96,7 +96,12 @@ class KernelProcess:
         os.set_blocking(self._raw_reader, False)
         try:
             self._process = await spawn(
-                argv, env=self._env(env), cwd=cwd, stdout=writer, stderr=writer, folder=self.folder
+                argv,
+                env=await asyncio.to_thread(self._env, env),
+                cwd=cwd,
+                stdout=writer,
+                stderr=writer,
+                folder=self.folder,
             )
         finally:
             os.close(writer)
@@ -117,6 +122,8 @@ class KernelProcess:
             # Pictures come inline, without importing matplotlib for those who do not use it.
             own["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
             own.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
+            if not _can_keep_files(_ipython_folder(own)):
+                own["IPYTHONDIR"] = str(self.folder / "ipython")
         return own
 
     def _exited(self) -> None:
@@ -140,6 +147,23 @@ class KernelProcess:
             self._loop.remove_reader(self._raw_reader)
             os.close(self._raw_reader)
             self._raw_reader = -1
+
+
+def _ipython_folder(env: Mapping[str, str]) -> Path:
+    """Where IPython will keep its profile."""
+    if chosen := env.get("IPYTHONDIR"):
+        return Path(chosen).expanduser()
+    return Path(env.get("HOME") or os.path.expanduser("~")) / ".ipython"
+
+
+def _can_keep_files(folder: Path) -> bool:
+    """Found out by doing it: what the system says about rights is wrong for root, and on odd file systems."""
+    try:
+        folder.mkdir(exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def _prepare(cwd: Path) -> Path:

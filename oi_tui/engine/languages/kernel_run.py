@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from typing import Any
 
-from oi_tui.engine.approval import Answerer, ApprovedCode, InputCancelled, InputRequest
+from oi_tui.engine.approval import Answerer, ApprovedCode, InputCancelled, InputEnded, InputRequest
 from oi_tui.engine.errors import KernelDied
 from oi_tui.engine.languages.active_line import Lines, first_line
 from oi_tui.engine.languages.chunk_queue import ChunkQueue
@@ -17,6 +17,7 @@ from oi_tui.engine.languages.kernel_output import payload_text, traceback_text
 from oi_tui.engine.languages.running_kernel import MIME, RunningKernel
 from oi_tui.engine.lmc import Chunk
 
+EARLIER = "[from earlier code]\n"
 LOOK_EVERY = 1 / 30
 """Seconds between two looks at the active line and at the kernel's health."""
 REPLY_GRACE = 1.0
@@ -45,6 +46,7 @@ class KernelRun:
         self._failure: BaseException | None = None
         self._request_id = ""
         self._replied = self._idle = self._is_stopping = False
+        self._is_in_line = self._heard_earlier = False
         self._lines = Lines(0, 0)
         self._line_times: Mapping[str, float] = {}
         self._error_line: int | None = None
@@ -56,7 +58,7 @@ class KernelRun:
     async def chunks(self) -> AsyncGenerator[Chunk, None]:
         """Start the code and yield everything until it has ended. Raises what `fail` was given."""
         self._kernel.listener = self
-        self._queue.text(self._kernel.take_late_output())
+        self._print_earlier(self._kernel.take_late_output())
         if (line := first_line(self._code.code)) is not None:
             self._lines = Lines(line, line)
             self._queue.line("active_line", line)
@@ -122,7 +124,8 @@ class KernelRun:
                 self._on_reply(content)
         elif message.type == "stream":
             self._displays.before_output()
-            self._queue.text(str(content.get("text", "")))
+            is_earlier = not ours and self._kernel.has_run(message.parent)
+            (self._print_earlier if is_earlier else self._print)(str(content.get("text", "")))
         elif message.type in ("display_data", "execute_result", "update_display_data"):
             self._on_display(message)
         elif message.type == "clear_output":
@@ -133,6 +136,18 @@ class KernelRun:
         elif message.type == "status" and ours and content.get("execution_state") == "idle":
             self._idle = True
             self._complete_if_done()
+
+    def _print(self, text: str) -> None:
+        if text:
+            self._queue.text(text)
+            self._is_in_line = not text.endswith("\n")
+
+    def _print_earlier(self, text: str) -> None:
+        """Print what threads and programs of earlier code say now. Once per run it is said whose words they are."""
+        if text and not self._heard_earlier:
+            self._heard_earlier = True
+            text = ("\n" if self._is_in_line else "") + EARLIER + text
+        self._print(text)
 
     def _on_reply(self, content: Mapping[str, Any]) -> None:
         for payload in content.get("payload") or ():
@@ -211,6 +226,9 @@ class KernelRun:
     async def _ask(self, request: InputRequest) -> None:
         try:
             value = await self._answer(request)
+        except InputEnded:
+            self._queue.text(request.prompt + "\n")
+            self._kernel.end_input()
         except InputCancelled:
             self._kernel.interrupt()
         except Exception as error:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-PARTS = ("publisher", "streams", "tracker", "interrupts", "inspection")
+PARTS = ("publisher", "streams", "tracker", "interrupts", "questions", "inspection")
 """In the order in which they are installed. One that fails does so alone."""
 
 REPORT = "__import__('_oi_tui').REPORT"

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from oi_tui.engine.errors import KernelDied, KernelStartFailed, LanguageError
 from oi_tui.engine.languages.active_line import ActiveLineFile
-from oi_tui.engine.languages.environments import CHOOSE, KernelEnvironment
+from oi_tui.engine.languages.environments import CHOOSE, KernelEnvironment, sentence
 from oi_tui.engine.languages.kernel_channels import Channel, Channels
 from oi_tui.engine.languages.kernel_messages import KernelMessage
 from oi_tui.engine.languages.kernel_process import KernelProcess
@@ -21,6 +21,8 @@ START_TIMEOUT = 60.0
 """Seconds until a kernel that says nothing is given up."""
 _LATE_OUTPUT = 64 * 1024
 """Characters kept of what threads print while no code runs."""
+END_OF_INPUT = "\x04"
+"""What ipykernel takes as the end of the input."""
 
 MIME = "application/x-oi-tui+json"
 
@@ -44,6 +46,7 @@ class RunningKernel:
         self.active_line: ActiveLineFile | None = None
         self.is_ending = False
         """True once the code asked the kernel to end (`exit()`)."""
+        self._runs: set[str] = set()
         self._late: list[str] = []
         self._late_length = 0
         self._replies: dict[str, asyncio.Future[KernelMessage]] = {}
@@ -83,7 +86,7 @@ class RunningKernel:
     def execute(self, code: str) -> str:
         """Run the user's code. Returns the id that its messages have as their parent."""
         self.channels.resume()
-        return self.channels.send(
+        request = self.channels.send(
             "shell",
             "execute_request",
             {
@@ -95,6 +98,16 @@ class RunningKernel:
                 "stop_on_error": False,
             },
         )
+        self._runs.add(request)
+        return request
+
+    def has_run(self, request: str) -> bool:
+        """Whether this is the id of code that `execute` was given."""
+        return request in self._runs
+
+    def end_input(self) -> None:
+        """Answer a question of the code with the end of its input."""
+        self.answer_input(END_OF_INPUT)
 
     def answer_input(self, value: str) -> None:
         self.channels.send("stdin", "input_reply", {"value": value})
@@ -170,7 +183,7 @@ class RunningKernel:
         except TimeoutError:
             what = self.process.environment.describe()
             last = self.process.raw_output.strip().rpartition("\n")[2][:200]
-            said = f" Its last words: {last}" if last else ""
+            said = f" Its last words: {sentence(last)}" if last else ""
             raise KernelStartFailed(
                 f"The kernel of {what} was not ready after {timeout:.0f} s.{said}", CHOOSE
             ) from None
@@ -209,7 +222,7 @@ class RunningKernel:
         if self.listener is not None:
             self.listener.on_message(channel, message)
         elif channel == "stdin" and message.type == "input_request":
-            self.answer_input("\x04")  # a thread asks while nobody listens: end of file
+            self.end_input()  # a thread asks while nobody listens
         elif message.type == "stream":
             self._keep_late(str(message.content.get("text", "")))
 

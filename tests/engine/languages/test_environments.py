@@ -93,8 +93,9 @@ def test_what_cannot_be_used_is_named_with_the_way_out(wish: str, reason: str, t
 def test_the_reason_of_a_failed_start_is_its_last_word() -> None:
     chosen = choose_environment(None, find_specs=never)
     crashed = explain_start(chosen, "Traceback (most recent call last):\nImportError: libzmq.so.5\n\n", "ended")
-    assert "did not start: ImportError: libzmq.so.5" in str(crashed)
-    assert "did not start: it ended with status 3" in str(explain_start(chosen, "", "it ended with status 3"))
+    assert "did not start: ImportError: libzmq.so.5. Choose another" in str(crashed)
+    assert "did not start: it ended with status 3. Choose" in str(explain_start(chosen, "", "it ended with status 3."))
+    assert "did not start: Out of luck! Choose" in str(explain_start(chosen, "Out of luck!\n", "ended"))
 
 
 def test_the_folder_of_the_sockets_is_private_and_its_path_short(
@@ -150,6 +151,27 @@ async def test_a_python_that_breaks_or_hangs_at_its_start_is_reported(tmp_path: 
         with pytest.raises(KernelStartFailed, match=reason):
             await run(kernel, "1")
         await kernel.aclose()
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("home", ["/proc", "/sys", "a file", "read only"])
+async def test_a_home_that_takes_no_files_does_not_stop_the_kernel(home: str, tmp_path: Path) -> None:
+    place = Path(home) if home.startswith("/") else tmp_path / home
+    if home == "a file":
+        place.write_text("")
+    elif home == "read only":
+        (place / ".ipython").mkdir(parents=True)
+        (place / ".ipython").chmod(0o500)
+    elif not place.is_dir():
+        pytest.skip("another system")
+    env = {name: value for name, value in environment(place).items() if name != "IPYTHONDIR"}
+    kernel = PythonKernel(cwd=tmp_path, env=env)
+    ran = await run(kernel, "import os\nprint(os.environ['HOME'], get_ipython().profile_dir.location)")
+    assert ran.output.startswith(str(place))
+    folder = Path(ran.output.split()[-1])
+    assert "oi-tui-" in str(folder) or home == "read only"  # which root may write to all the same
+    await kernel.aclose()
+    assert not folder.exists() or home == "read only"
 
 
 @pytest.mark.kernel

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from oi_tui.engine.approval import InputCancelled, no_answer
 from oi_tui.engine.errors import LanguageError
 from oi_tui.engine.languages.kernel_setup import PARTS
 from oi_tui.engine.languages.python_kernel import PythonKernel
@@ -26,6 +27,11 @@ async def kernel(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pyth
     await kernel.warm()
     yield kernel
     await kernel.aclose()
+
+
+def plain(text: str) -> str:
+    """Without colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 async def test_a_run_is_told_from_its_first_line_to_its_end(kernel: PythonKernel) -> None:
@@ -158,9 +164,28 @@ async def test_questions_are_asked_and_answered(kernel: PythonKernel) -> None:
     await run(kernel, "del word")
 
 
-async def test_refusing_to_answer_interrupts_the_code(kernel: PythonKernel) -> None:
-    ran = await run(kernel, "input('Really? ')\nprint('went on')")
-    assert "KeyboardInterrupt" in ran.output and "went on\n" not in ran.output
+@pytest.mark.parametrize("question", ["input('Really? ')", "__import__('getpass').getpass('Word: ')"])
+async def test_refusing_to_answer_interrupts_the_code_at_its_line(kernel: PythonKernel, question: str) -> None:
+    async def refuse(request: object) -> str:
+        raise InputCancelled
+
+    ran = await run(kernel, f"{question}\nprint('went on')", answer=refuse)
+    shown = plain(ran.output)
+    assert "KeyboardInterrupt" in shown and f"----> 1 {question}" in shown
+    assert "went on" not in shown.replace("print('went on')", "")
+    assert "File" not in shown and "oi-tui" not in shown and "Interrupted by user" not in shown
+
+
+@pytest.mark.parametrize("question", ["input('Really? ')", "__import__('getpass').getpass('Word: ')"])
+async def test_the_end_of_input_is_python_s_own_error(kernel: PythonKernel, question: str) -> None:
+    shown = plain((await run(kernel, f"def f():\n    return {question}\nf()", answer=no_answer)).output)
+    assert shown.endswith("EOFError: EOF when reading a line\n") and "----> 3 f()" in shown
+    assert "File" not in shown and "oi-tui" not in shown
+    careful = f"try:\n    {question}\nexcept EOFError as error:\n    print('no more:', error)"
+    assert (await run(kernel, careful, answer=no_answer)).output.endswith("no more: EOF when reading a line\n")
+    wrapped = f"try:\n    {question}\nexcept EOFError as error:\n    raise ValueError('nothing read') from error"
+    shown = plain((await run(kernel, wrapped, answer=no_answer)).output)
+    assert "ValueError: nothing read" in shown and "EOFError" in shown and "oi-tui" not in shown
 
 
 async def test_a_broken_answerer_is_an_error_of_the_front_end_and_stops_the_code(kernel: PythonKernel) -> None:
@@ -245,7 +270,36 @@ threading.Timer(0.2, print, ["from the thread"]).start()
     running = kernel._kernel
     assert running is not None
     await until(lambda: "".join(running._late) == "from the thread\n")
-    assert (await run(kernel, "print('next')")).output == "from the thread\nnext\n"
+    assert (await run(kernel, "print('next')")).output == "[from earlier code]\nfrom the thread\nnext\n"
+
+
+async def test_what_a_thread_of_earlier_code_prints_is_not_taken_for_the_present_code_s(kernel: PythonKernel) -> None:
+    await run(
+        kernel,
+        "import threading\ngo, done = threading.Event(), threading.Event()\n"
+        "def late():\n    go.wait()\n    print('late')\n    print('later')\n    done.set()\n"
+        "threading.Thread(target=late).start()",
+    )
+    ran = await run(kernel, "print('mine', end='')\ngo.set()\ndone.wait()\nprint('mine again')")
+    assert ran.output == "mine\n[from earlier code]\nlate\nlater\nmine again\n"
+    assert (await run(kernel, "print('next')")).output == "next\n"
+
+
+async def test_threads_and_programs_of_the_present_code_are_its_own(kernel: PythonKernel) -> None:
+    await run(
+        kernel,
+        "from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(1)\n"
+        "pool.submit(print, 'begun').result()",
+    )
+    code = """
+import subprocess, threading
+thread = threading.Thread(target=lambda: print("a thread"))
+thread.start()
+thread.join()
+pool.submit(print, "the pool").result()
+subprocess.run(["echo", "a program"]);
+"""
+    assert (await run(kernel, code)).output == "a thread\nthe pool\na program\n"
 
 
 async def test_two_runs_at_once_come_one_after_the_other(kernel: PythonKernel) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import functools
 import os
 import select
 import sys
@@ -100,7 +101,7 @@ def ordered(base: Any, buffer: Buffer) -> Any:
             if now - buffer.last_write > GAP and buffer.fetch is not None and string != "\n":
                 buffer.fetch()
             buffer.last_write = now
-            parent = self.parent_header
+            parent = parent_here(self)
             with buffer.lock:
                 buffer.parts.append((self, parent, string))
                 buffer.size += len(string)
@@ -155,6 +156,32 @@ def ordered(base: Any, buffer: Buffer) -> Any:
                 data = data[os.write(self.fileno(), data) :]
 
     return OrderedStream
+
+
+def parent_here(stream: Any) -> Any:
+    """The request whose code writes: for a thread of the user's own the one that started it, else the present one."""
+    return getattr(threading.current_thread(), "_oi_tui_parent", None) or stream.parent_header
+
+
+def runs_code_of_the_user(thread: threading.Thread) -> bool:
+    """Whether the thread was made for a function of the user's. Threads of libraries, such as those of a pool, work for
+    whoever asks them."""
+    function = getattr(thread, "_target", None) or getattr(thread, "function", None)
+    function = getattr(function, "func", function)  # functools.partial
+    return type(thread).__module__ == "__main__" or getattr(function, "__module__", "") in ("__main__", "builtins")
+
+
+def remember_parents(stream: Any) -> None:
+    """Have each thread of the user's know which request started it: its output is told from that of later code."""
+    original = threading.Thread.start
+
+    @functools.wraps(original)
+    def start(self: threading.Thread) -> None:
+        if runs_code_of_the_user(self):
+            self._oi_tui_parent = parent_here(stream)  # type: ignore[attr-defined]
+        original(self)
+
+    threading.Thread.start = start  # type: ignore[method-assign]
 
 
 class Descriptors:
@@ -248,6 +275,7 @@ def install(ip: Any, options: dict[str, Any]) -> None:
     kind = ordered(type(sys.stdout), buffer)
     for stream in streams:
         stream.__class__ = kind
+    remember_parents(streams[0])
     _remember_nothing(ip)
     if all(getattr(stream, "_fid", None) is not None and stream._should_watch for stream in streams):
         descriptors = Descriptors(streams)
