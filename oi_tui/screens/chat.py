@@ -262,27 +262,31 @@ class ChatScreen(Screen[None]):
                 return self._can_retry and self._turn is None
         return True
 
-    async def action_stop(self) -> None:
+    def _stop_turn(self) -> None:
+        """In the background: an interrupt lasts until the code has reacted, and the next key must not wait for that."""
+        if self._turn is not None:
+            self.run_worker(self._turn.stop(), group="stop", exit_on_error=False)
+
+    def action_stop(self) -> None:
         """Esc: back to the code if the user was about to say what to do instead; else stop what goes on."""
         if self._declines:
             self._end_instead()
             if self.transcript.live is not None:
                 self.transcript.live.focus()
-        elif self._turn is not None:
-            await self._turn.stop()
+        else:
+            self._stop_turn()
 
-    async def action_interrupt(self) -> None:
+    def action_interrupt(self) -> None:
         if text := self.get_selected_text():
             self.app.copy_to_clipboard(text)
             self.clear_selection()
-        elif self._turn is not None:
-            await self._turn.stop()
+        else:
+            self._stop_turn()
 
     @on(Transcript.InterruptRequested)
-    async def _interrupt_requested(self, event: Transcript.InterruptRequested) -> None:
+    def _interrupt_requested(self, event: Transcript.InterruptRequested) -> None:
         event.stop()
-        if self._turn is not None:
-            await self._turn.stop()
+        self._stop_turn()
 
     def action_next_place(self) -> None:
         """To the code or the program that waits for the user; otherwise on to the next place."""
