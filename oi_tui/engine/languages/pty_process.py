@@ -29,6 +29,9 @@ HIGH_WATER = 256 * 1024
 IDLE_KEEP = 64 * 1024
 """Bytes of output of background jobs that are kept while no code runs; older ones are dropped."""
 
+BURST = 0.03
+"""Seconds within which a few events are passed on at once, and more of them together."""
+
 _DRAIN_LIMIT = 4 * 1024 * 1024
 
 
@@ -52,6 +55,7 @@ class PtyProcess:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._event_bytes = b""
         self._event_lines: list[str] = []
+        self._burst_start, self._burst_size = 0.0, 0
         self._paused = False
         self._closed = False
         self._loop.add_reader(terminal.fileno(), self._on_output)
@@ -127,7 +131,7 @@ class PtyProcess:
     def take_events(self) -> list[str]:
         """The lines that the driver sent since the last call."""
         if not self._closed:
-            self._on_event()
+            self._read_events()
         lines, self._event_lines = self._event_lines, []
         return lines
 
@@ -203,6 +207,21 @@ class PtyProcess:
         self._loop.remove_reader(self.terminal.fileno())
 
     def _on_event(self) -> None:
+        self._read_events()
+        # A driver may have more to say than anybody wants to hear: listen to many lines at once, then.
+        now = self._loop.time()
+        if now - self._burst_start > BURST:
+            self._burst_start, self._burst_size = now, 0
+        self._burst_size += 1
+        if self._burst_size > 4 and not self._closed:
+            self._loop.remove_reader(self._events)
+            self._loop.call_later(BURST / 2, self._listen_again)
+
+    def _listen_again(self) -> None:
+        if not self._closed:
+            self._loop.add_reader(self._events, self._on_event)
+
+    def _read_events(self) -> None:
         try:
             data = os.read(self._events, 65536)
         except BlockingIOError:

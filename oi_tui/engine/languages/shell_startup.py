@@ -21,8 +21,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-HOT = 500
-"""Commands in a second after which a block is not traced any more: each costs 10 µs."""
+HOT = 300
+"""Commands in a second after which a block is not traced any more: each costs 50 µs."""
 
 
 @dataclass(frozen=True, slots=True)
