@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,9 +53,9 @@ def launch(line: CommandLine) -> int:
             return code
         if (code := run_command(line)) is not None:
             return code
-        settings = with_stored_key(gather(line, os.environ, ask=_ask_trust if _has_terminal() else None))
+        settings = gather(line, os.environ, ask=_ask_trust if _has_terminal() else None)
         if line.has("settings"):
-            print_settings(settings)
+            print_settings(with_stored_key(settings))
             return 0
     except SettingsError as error:
         print(f"oi-tui: {error}", file=sys.stderr)
@@ -89,6 +89,7 @@ def gather(line: CommandLine, environ: Mapping[str, str], *, ask: AskTrust | Non
                 f"Profile {file.path} is not in your profile folder, so this was left out: {names}. "
                 f"To allow it: oi-tui --trust-profile {file.path}"
             )
+    notes += _notes_about_languages(layers)
     settings = merge(layers, profile=named, notes=notes)
     if completions is not None:
         settings = with_values(settings, {"llm.completions": completions}, f"profile {named}")
@@ -104,7 +105,37 @@ def _command_line_layer(line: CommandLine) -> Layer:
             spec = schema()[name]
             guess = nearest(str(value), spec.choices)
             raise UsageError(f"{error}" + (f" Did you mean {guess}?" if guess else "")) from None
+    if unknown := _unknown_languages(values.get("languages")):
+        raise UsageError(unknown[0])
     return Layer("command line", values)
+
+
+def _notes_about_languages(layers: Sequence[Layer]) -> list[str]:
+    """What is no language in the strongest layer that names any. A profile may bring languages of its own later on."""
+    for layer in layers:
+        if "languages" in layer.values:
+            origin = layer.origins.get("languages", layer.origin)
+            return [f"{origin}: {line}" for line in _unknown_languages(layer.values["languages"])]
+    return []
+
+
+def _unknown_languages(wanted: Sequence[str] | None) -> list[str]:
+    """A line for each name that is neither a built-in language nor an installed Jupyter kernel."""
+    if not wanted:
+        return []
+    from oi_tui.engine.languages.catalogue import built_in_entries
+    from oi_tui.engine.languages.jupyter_kernels import installed_kernels, with_kernels
+
+    entries = with_kernels(built_in_entries(), installed_kernels(), wanted)
+    known = {name for entry in entries for name in (entry.name, *entry.aliases)}
+    lines = []
+    for tag in wanted:
+        name = tag.strip().lower()
+        if name and name not in known:
+            guess = nearest(name, [entry.name for entry in entries])
+            hint = f"Did you mean {guess}?" if guess else f"There are: {', '.join(entry.name for entry in entries)}."
+            lines.append(f"{tag!r} is no language here. {hint}")
+    return lines
 
 
 def _read_profile(file: profiles.ProfileFile, ask: AskTrust | None) -> profiles.Profile:
@@ -216,6 +247,7 @@ def _start(line: CommandLine, settings: Settings) -> int:
     sessions = None
     if wants_lines or line.has("resume") or notebook is not None:
         from oi_tui.engine.store.sessions import StoredSessions
+
         sessions = StoredSessions()
         try:
             if line.has("resume"):
@@ -229,10 +261,10 @@ def _start(line: CommandLine, settings: Settings) -> int:
         from oi_tui.plain import run_plain
 
         try:
-            return run_plain(settings, task, new_session=sessions)
+            return run_plain(with_stored_key(settings), task, new_session=sessions)
         finally:
             sessions.close()
-    from oi_tui.app import run_app
+    from oi_tui.app import run_app  # it looks for a stored key itself, after its first paint: a keyring may be slow
 
     return run_app(settings, make_session=sessions, browse=line.has("conversations"))
 

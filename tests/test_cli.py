@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import oi_tui.launch as launch_module
 from oi_tui import __version__
 from oi_tui.cli import main
 from oi_tui.engine import profiles
@@ -154,6 +155,10 @@ def test_a_wrong_flag_is_named_with_the_nearest_one(arguments: list[str], said: 
         (["--safe_mode", "asc"], "Did you mean ask?"),
         (["--max_output", "lots"], "max_output should be a whole number, not 'lots'."),
         (["--modal", "x"], "did you mean --model?"),
+        (["-t", "9"], "temperature should be from 0 to 2, not '9'."),
+        (["-t", "-0.1"], "temperature should be from 0 to 2, not '-0.1'."),
+        (["--languages", "cobol"], "'cobol' is no language here. There are: python, "),
+        (["--languages", "python,javascrpt"], "'javascrpt' is no language here. Did you mean javascript?"),
         (["--cwd", "/nowhere/at/all"], "--cwd /nowhere/at/all: No such file or directory"),
         (["-p", " "], "the task is empty"),
         (["-p", "a", "b"], "the task is given twice"),
@@ -171,6 +176,47 @@ def test_wrong_usage_is_one_line_and_exit_2(
     assert said in err
     assert err.startswith("oi-tui: ")
     assert len(err.splitlines()) <= 2
+
+
+def test_languages_go_by_all_their_names() -> None:
+    assert settings_of("--languages", "Python,bash,js").languages == ("Python", "bash", "js")
+
+
+def test_a_language_in_a_profile_that_is_not_there_is_a_note(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("languages: [python, rubi]\n")
+    settings = settings_of("--profile", str(path))
+    assert settings.languages == ("python", "rubi")
+    assert len(settings.notes) == 1
+    assert settings.notes[0].endswith("'rubi' is no language here. Did you mean ruby?")
+    assert settings_of("--profile", str(path), "--languages", "ruby").notes == ()
+
+
+def test_the_full_screen_does_not_wait_for_the_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Settings) -> Settings:
+        raise AssertionError("asked before the first paint")
+
+    def run(settings: Settings, **_: Any) -> int:
+        started.append(settings)
+        return 0
+
+    started: list[Settings] = []
+    monkeypatch.setattr(launch_module, "with_stored_key", refuse)
+    monkeypatch.setattr(launch_module, "_has_terminal", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("oi_tui.app.run_app", run)
+    assert main(["-m", "openai/x"]) == 0
+    assert started[0].llm.model == "openai/x"
+
+
+def test_output_that_cannot_be_written_is_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "oi_tui", "--demo", "-y", "-p", "hello"],
+            stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, text=True, timeout=100, check=False,
+        )  # fmt: skip
+    assert ran.returncode == 1
+    assert ran.stderr == "oi-tui: the output cannot be written: No space left on device.\n"
 
 
 def test_flags_of_the_original_that_are_needless_say_so() -> None:

@@ -27,7 +27,7 @@ from oi_tui.plain_files import FileShelf
 from oi_tui.plain_lines import RailedText
 from oi_tui.plain_output import JsonPrinter, LinePrinter
 from oi_tui.plain_width import WordWrap
-from tests.fakes import Ask, Code, FakeSession, output
+from tests.fakes import Ask, Code, FakeSession
 
 
 class Paper:

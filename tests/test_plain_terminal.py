@@ -119,7 +119,12 @@ def test_edited_code_is_shown_asked_for_again_and_is_what_runs(tmp_path: Path) -
 
 
 def test_an_editor_that_is_missing_or_fails_changes_nothing() -> None:
-    for editor, reason in (("/nowhere/ed", "not installed"), ("false", "ended with status 1")):
+    for editor, reason in (
+        ("/nowhere/ed", "not installed"),
+        ("false", "ended with status 1"),
+        ("truncate -s 0", "left nothing"),
+        ("sh -c 'kill -2 $$'", "sh was stopped"),
+    ):
         with talking('[Code("print(1)")]', EDITOR=editor) as terminal:
             terminal.expect(PROMPT)
             terminal.line("go")
@@ -269,7 +274,22 @@ def test_a_signal_ends_everything_and_leaves_the_terminal_clean(moment: str, num
             status = 0
         assert terminal.wait() == status
         assert terminal.is_cooked()
+        assert terminal.text.endswith("\n")
         wait_until(lambda: not marked_processes(mark))
+
+
+@pytest.mark.kernel
+def test_a_storm_of_ctrl_c_leaves_no_traceback() -> None:
+    with demo("-y") as terminal:
+        terminal.expect(PROMPT)
+        terminal.line("run a long loop")
+        deadline = time.monotonic() + PATIENCE
+        while terminal.process.poll() is None and time.monotonic() < deadline:
+            terminal.process.send_signal(signal.SIGINT)
+            time.sleep(0.05)
+        assert terminal.wait() in (0, 130)
+        assert "Traceback" not in terminal.text
+        assert terminal.is_cooked()
 
 
 @pytest.mark.kernel
