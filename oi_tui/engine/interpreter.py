@@ -26,7 +26,7 @@ from oi_tui.engine.approval import (
 from oi_tui.engine.dialogue import Dialogue
 from oi_tui.engine.errors import AnswerCut, EngineError, LanguageError
 from oi_tui.engine.history import CodeFate, History
-from oi_tui.engine.languages.base import TellsLater
+from oi_tui.engine.languages.base import KnowsProblem, TellsLater
 from oi_tui.engine.languages.registry import Registry
 from oi_tui.engine.llm.attempts import RequestAllowance
 from oi_tui.engine.llm.fenced import repair_code
@@ -137,6 +137,8 @@ class Interpreter:
         self, turn: Turn, message: str | Sequence[Mapping[str, Any]] | None
     ) -> AsyncGenerator[Chunk, None]:
         self._take(message)
+        if problem := await self._problem_with_python():
+            yield notice("kernel", problem)
         while not turn.stopped:
             if self.history.pending_code() is None:
                 async with aclosing(self.dialogue.ask(self.history, turn.allowance, turn.loop_message)) as chunks:
@@ -268,6 +270,11 @@ class Interpreter:
         finally:
             recording.close(partial=True)
             self._turn = None
+
+    async def _problem_with_python(self) -> str:
+        """Known before the model is asked, and paid, for code that cannot run."""
+        language = self._languages.get("python")
+        return await asyncio.to_thread(language.problem) if isinstance(language, KnowsProblem) else ""
 
     def _take(self, message: str | Sequence[Mapping[str, Any]] | None) -> None:
         if message is None:

@@ -13,6 +13,7 @@ import pytest
 
 from oi_tui.engine.approval import Answerer, ApprovedCode, CodeProposal, Decision, InputRequest, digest_of, no_answer
 from oi_tui.engine.errors import AuthenticationFailed, ContextTooLong, StreamBroken, StreamStalled, ToolsUnsupported
+from oi_tui.engine.languages.python_kernel import PythonKernel
 from oi_tui.engine.languages.registry import Registry
 from oi_tui.engine.llm.base import Capabilities, Delta, ToolCallDelta, Usage
 from oi_tui.engine.lmc import Chunk, notice
@@ -511,3 +512,18 @@ async def test_the_model_reads_of_a_loss_between_two_runs_with_the_next_result(
     assert [c.text for c in chunks if c.type == "notice"] == [ENDED]
     result = next(m["content"] for m in d.sent() if m["role"] == "tool")
     assert result == f"[Before this code ran: {ENDED}]\n\nNameError"
+
+
+async def test_a_kernel_that_cannot_start_is_told_before_the_model_is_asked(
+    desk: Callable[..., Desk], tmp_path: Path
+) -> None:
+    d = desk("Hello.")
+    d.session.languages.use_only([PythonKernel("/no/such/python", cwd=tmp_path)])
+    asked_when_told = []
+    async with aclosing(d.session.respond("Hi", approve=d.approve, answer=no_answer)) as stream:
+        async for chunk in stream:
+            if chunk.type == "notice" and chunk.format == "kernel":
+                assert chunk.text.startswith("There is no /no/such/python.")
+                asked_when_told.append(len(d.model.requests))
+    assert asked_when_told == [0]
+    assert d.session.messages[-1]["content"] == "Hello." and d.session.last_error is None

@@ -55,3 +55,12 @@ class TellsLater(Protocol):
     def take_notices(self) -> list[Chunk]:
         """Notices that nobody has seen yet, each once; a run begins with what is left. After a run that was cancelled:
         whether its state was lost."""
+
+
+@runtime_checkable
+class KnowsProblem(Protocol):
+    """A language that can say before it is used that it cannot be."""
+
+    def problem(self) -> str:
+        """Why the next run cannot begin, in one line with what to do; empty when nothing is known. May block for a
+        moment: call it in a thread."""

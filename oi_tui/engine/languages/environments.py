@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,11 @@ KernelSpecs: TypeAlias = Mapping[str, Mapping[str, Any]]
 """Name of each installed Jupyter kernel to the content of its `kernel.json`."""
 
 CHOOSE = "Choose another one with --kernel: a Jupyter kernel's name, a Python, or the folder of a virtual environment."
+
+EXAMINATION_LIMIT = 5.0
+"""Seconds."""
+_EXAMINATION = "print('ipykernel:', __import__('importlib.util').util.find_spec('ipykernel') is not None)"
+"""Begins so that a program that is no Python does no harm with it."""
 
 # The code of a conversation is kept in the conversation, not in the history of the user's own IPython.
 _OPTIONS = ("--HistoryManager.hist_file=:memory:",)
@@ -142,11 +148,43 @@ def _venv_version(venv: Path) -> str:
     return ""
 
 
+def examine(environment: KernelEnvironment, *, cwd: Path, env: Mapping[str, str]) -> KernelStartFailed | None:
+    """What is wrong with the Python of an environment, found without starting a kernel. Blocks; some 20 ms, or
+    `EXAMINATION_LIMIT`: a Python that takes longer is given the benefit of the doubt, and so is any other program."""
+    python = environment.argv[0]
+    if environment.argv[1:3] != ("-m", "ipykernel_launcher") or python == sys.executable:
+        return None
+    try:
+        ran = subprocess.run(
+            (python, "-c", _EXAMINATION),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=EXAMINATION_LIMIT,
+            cwd=cwd,
+            env={**env, **environment.env},
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    except OSError as error:
+        return KernelStartFailed(f"{python} cannot be started: {error.strerror or error}.", CHOOSE)
+    if b"ipykernel: True" in ran.stdout:
+        return None
+    if b"ipykernel: False" in ran.stdout:
+        return _without_ipykernel(environment)
+    said = ran.stderr.decode(errors="replace").strip().splitlines() or [f"it ended with status {ran.returncode}"]
+    return KernelStartFailed(f"{python} does not work as a Python: {sentence(said[-1][:300])}", CHOOSE)
+
+
+def _without_ipykernel(environment: KernelEnvironment) -> KernelStartFailed:
+    install = f"{environment.python} -m pip install ipykernel"
+    return KernelStartFailed(f"{environment.python} has no ipykernel.", f"Install it with: {install}. Or: {CHOOSE}")
+
+
 def explain_start(environment: KernelEnvironment, stderr: str, status: str) -> KernelStartFailed:
     """What to tell the user about a kernel that ended before it was ready. `status`: how it ended."""
     if "No module named" in stderr and "ipykernel" in stderr.rpartition("No module named")[2]:
-        install = f"{environment.python} -m pip install ipykernel"
-        return KernelStartFailed(f"{environment.python} has no ipykernel.", f"Install it with: {install}. Or: {CHOOSE}")
+        return _without_ipykernel(environment)
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     reason = lines[-1][:300] if lines else status
     what = environment.describe()

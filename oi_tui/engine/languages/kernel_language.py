@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from oi_tui.engine.approval import Answerer, ApprovedCode
-from oi_tui.engine.errors import KernelDied, LanguageError
-from oi_tui.engine.languages.environments import KernelEnvironment
+from oi_tui.engine.errors import KernelDied, KernelStartFailed, LanguageError
+from oi_tui.engine.languages.environments import KernelEnvironment, examine
 from oi_tui.engine.languages.kernel_run import KernelRun, died
 from oi_tui.engine.languages.running_kernel import START_TIMEOUT, RunningKernel
 from oi_tui.engine.lmc import Chunk, notice
@@ -60,6 +60,8 @@ class KernelLanguage:
         self._has_state = False
         self._loss = ""
         """What the next run tells its user about the kernel that was lost."""
+        self._failed_start = ""
+        self._is_examined = False
         self._closed = False
 
     @property
@@ -80,6 +82,20 @@ class KernelLanguage:
         if not self._closed:
             with contextlib.suppress(LanguageError):
                 await self._ready()
+
+    def problem(self) -> str:
+        """See `KnowsProblem`. A start that failed is told once: the next run tries again."""
+        if self._kernel is not None or self._is_examined:
+            return ""
+        failed, self._failed_start = self._failed_start, ""
+        if failed:
+            return failed
+        try:
+            found = examine(self._choose(), cwd=self.cwd, env=self._env)
+        except KernelStartFailed as error:
+            return str(error)
+        self._is_examined = found is None
+        return str(found or "")
 
     async def run(self, code: ApprovedCode, *, answer: Answerer) -> AsyncGenerator[Chunk, None]:
         """See `Language.run`. Raises `KernelStartFailed` and `KernelDied`."""
@@ -195,13 +211,18 @@ class KernelLanguage:
 
     async def _start(self) -> RunningKernel:
         environment = await asyncio.to_thread(self._choose)
-        kernel = await RunningKernel.start(
-            environment, cwd=self._start_folder, env=self._env, timeout=self._start_timeout
-        )
+        try:
+            kernel = await RunningKernel.start(
+                environment, cwd=self._start_folder, env=self._env, timeout=self._start_timeout
+            )
+        except KernelStartFailed as error:
+            self._failed_start, self._is_examined = str(error), False
+            raise
         if self._closed:
             await kernel.end()
             raise LanguageError(f"The {self.title} was closed.")
         self._kernel = kernel
+        self._failed_start = ""
         self.cwd = self._start_folder
         self._do(self._mourn(kernel))
         return kernel

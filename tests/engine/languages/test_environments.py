@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -133,6 +134,39 @@ async def test_an_environment_without_ipykernel_says_how_to_install_it(bare_venv
     with pytest.raises(KernelStartFailed, match="has no ipykernel") as caught:
         await run(kernel, "1")
     assert f"{bare_venv}/bin/python -m pip install ipykernel" in str(caught.value)
+    await kernel.aclose()
+
+
+async def test_what_cannot_run_is_known_before_it_is_used(bare_venv: Path, tmp_path: Path) -> None:
+    ends = tmp_path / "python"
+    ends.write_text("#!/bin/sh\necho 'numpy is broken' >&2\nexit 1\n")
+    ends.chmod(0o755)
+    for wish, reason in (
+        ("/no/such/python", "There is no /no/such/python. Choose"),
+        ("no-such-kernel", "no kernel called 'no-such-kernel'"),
+        (str(bare_venv), "has no ipykernel. Install it with"),
+        (str(ends), "does not work as a Python: numpy is broken. Choose"),
+        (shutil.which("ls"), "does not work as a Python"),
+        (sys.executable, ""),
+        (None, ""),
+    ):
+        kernel = PythonKernel(wish, cwd=tmp_path, env=environment(tmp_path))
+        for _ in range(2):
+            said = kernel.problem()
+            assert reason in said and "\n" not in said and bool(said) == bool(reason)
+
+
+@pytest.mark.kernel
+async def test_a_start_that_failed_in_the_background_is_a_known_problem(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\n[ "$1" = -c ] && exec {sys.executable} "$@"\necho "no licence" >&2\nexit 1\n')
+    python.chmod(0o755)
+    kernel = PythonKernel(str(python), env=environment(tmp_path))
+    assert kernel.problem() == ""  # as far as can be seen from outside
+    await kernel.warm()
+    assert "did not start: no licence. Choose" in kernel.problem()
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    assert kernel.problem() == ""
     await kernel.aclose()
 
 
