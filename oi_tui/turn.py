@@ -12,6 +12,7 @@ code it is about.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -29,6 +30,8 @@ FRAME_INTERVAL = 1 / 30
 """Seconds between frames."""
 FRAME_BURST = 3
 """Frames that may follow each other at once after a pause: what begins, its first words, and perhaps its end."""
+WORDLESS_WAIT = 0.015
+"""Seconds that a frame without any words waits for some. Drawing costs more than that, and would delay what comes."""
 FRAME_LIMIT = 64 * 1024
 """Characters in one frame. A frame of this size takes a few tens of milliseconds to lay out and draw."""
 BACKLOG_LIMIT = 1024 * 1024
@@ -174,6 +177,8 @@ class Turn:
             await self._arrived.wait()
             self._arrived.clear()
             while self._frames:
+                if self._frames.is_wordless:
+                    await self._wait_for_words()
                 due = max(due, monotonic() - (FRAME_BURST - 1) * FRAME_INTERVAL) + FRAME_INTERVAL
                 await self._send(self._frames.take(FRAME_LIMIT))
                 self._room.set()
@@ -181,6 +186,14 @@ class Turn:
                 await asyncio.sleep(0 if behind else max(0.0, due - monotonic()))
             if self._reader.done():
                 return
+
+    async def _wait_for_words(self) -> None:
+        assert self._reader is not None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(WORDLESS_WAIT):
+                while self._frames.is_wordless and not self._reader.done():
+                    self._arrived.clear()
+                    await self._arrived.wait()
 
     async def _send(self, frame: list[Chunk] | Message) -> None:
         if isinstance(frame, Message):
@@ -213,6 +226,11 @@ class FrameBuffer:
 
     def __bool__(self) -> bool:
         return bool(self._entries)
+
+    @property
+    def is_wordless(self) -> bool:
+        """Nothing in it is to be read, and nobody is asked."""
+        return not self.size and not any(isinstance(entry, Message) for entry in self._entries)
 
     def add(self, item: Chunk | Message) -> None:
         last = self._entries[-1] if self._entries else None

@@ -480,3 +480,40 @@ async def test_refused_input_ends_in_a_calm_turn() -> None:
         await user.pilot.press("escape")
         await user.ends()
         assert user.app.is_running and not user.session.answers and "KeyboardInterrupt" in user.text
+
+
+async def test_any_size_at_any_moment() -> None:
+    dice = random.Random(11)
+    gate = asyncio.Event()
+    code = "\n".join(f"line_{n} = '{'wide 漢字 ' * 20}'" for n in range(30))
+    async with talk(
+        ["# Title\n\n" + "Some words. " * 80, Code(code, results=("out " * 200 + "\n", gate, Ask("? ")))]
+    ) as user:
+
+        async def shake(times: int) -> None:
+            for _ in range(times):
+                await user.pilot.resize_terminal(dice.randint(1, 200), dice.randint(1, 60))
+            await user.pilot.resize_terminal(100, 40)
+            await user.pilot.pause()
+
+        await user.say("go")
+        await user.until(lambda: user.chat.transcript.is_pending)
+        await shake(6)
+        await user.is_asked()
+        await user.pilot.press("e")
+        await user.until(lambda: isinstance(user.app.focused, CodeEditor))
+        await shake(6)
+        assert "line_29" in user.text or "line_0" in user.text
+        await user.pilot.press("escape")
+        await user.is_asked()
+        while not user.session.decisions:
+            await user.pilot.press("y")
+            await user.pilot.pause(0.1)
+        await shake(6)
+        gate.set()
+        await user.until(lambda: user.app.screen.query(AnswerField))
+        await shake(6)
+        assert user.app.is_running and "esc interrupt" in user.text
+        user.chat.transcript.live.focus()  # type: ignore[union-attr]
+        await user.pilot.press("escape")
+        await user.ends()

@@ -48,6 +48,7 @@ class CodeBlock(Block):
         """Everything is shown, however long."""
         self._code = CodeLines()
         self._digest: str | None = None
+        self._inspected: tuple[str, str] | None = None  # language and digest of what was looked through last
         self._counts: tuple[int, int] | None = None
         self._started_at: float | None = None
         self._ended_at: float | None = None
@@ -341,8 +342,10 @@ class CodeBlock(Block):
 
     def _inspect(self) -> None:
         """Look for characters that trick the eye, now that the code is whole."""
-        self.findings = find_hidden(self.code, language=self.language)
-        self._code.set_findings(self.findings)
+        if self._inspected != (self.language, self.digest):
+            self._inspected = (self.language, self.digest)
+            self.findings = find_hidden(self.code, language=self.language)
+            self._code.set_findings(self.findings)
         self.changed()
 
     def _estimate(self, width: int) -> int:

@@ -105,6 +105,10 @@ class CodeEditor(TextArea):
         """The text as it will run."""
         return self.text.translate(self._from_stand_in) if self._from_stand_in else self.text
 
+    def on_hide(self, event: events.Hide) -> None:
+        """Out of view is not gone: the focus stays."""
+        event.prevent_default()
+
     # -- actions -----------------------------------------------------------------------------------------------------
 
     def action_end(self) -> None:

@@ -15,7 +15,7 @@ from textual.strip import Strip
 
 from oi_tui.engine.hidden_text import Finding, reveal
 from oi_tui.rendering.highlight import Highlighter
-from oi_tui.rendering.lines import Run, Wrapped, expand_tabs, slice_runs
+from oi_tui.rendering.lines import Run, Wrapped, expand_tabs, is_narrow, slice_runs
 from oi_tui.widgets.block import Line, Mapped
 from oi_tui.widgets.block_theme import BlockTheme
 from oi_tui.widgets.frame import RAIL_LEFT, framed, inner_width
@@ -26,6 +26,7 @@ REREAD_LINES = 25
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _BARS = "▁▂▃▄▅▆▇█"
 _KEPT_ROWS = 4000
+_LONG_LINE = 4000
 _TIMES_WIDTH = 11
 """Cells of the column with the times: " 1234.56 s ▇"."""
 
@@ -235,7 +236,8 @@ class CodeLines:
                 runs = expand_tabs(self._reveal(line, runs), TAB_SIZE)
                 runs = [(_CONTROL.sub("�", text), meaning) for text, meaning in runs]
             display = ("".join(text for text, _ in runs), runs)
-            if len(runs) != 1 or runs[0][1]:  # one plain run may only mean that it has not been read yet
+            # One plain run may only mean that it has not been read yet; very long lines stay plain.
+            if len(runs) != 1 or runs[0][1] or len(source) > _LONG_LINE:
                 self._shown[line] = display
         return display
 
@@ -289,7 +291,7 @@ class CodeLines:
 
 def hard_wrap(text: str, width: int) -> list[Wrapped]:
     """Cut a line every `width` cells. Nothing is left out, not even blanks: this is code that will run."""
-    if text.isascii():
+    if is_narrow(text):
         return [Wrapped(at, min(at + width, len(text))) for at in range(0, max(1, len(text)), width)]
     cuts: list[Wrapped] = []
     start = used = 0

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
@@ -31,6 +32,10 @@ class AnswerField(Input):
 
     class Cancelled(Message):
         """The user refuses to answer."""
+
+    def on_hide(self, event: events.Hide) -> None:
+        """Out of view is not gone: the focus stays."""
+        event.prevent_default()
 
     def action_cancel(self) -> None:
         self.post_message(self.Cancelled())

@@ -117,6 +117,7 @@ class LiveCode:
             self.run_bar.remark = "more below: y goes on"
             self.end_editing()
             self._canvas.put_at_top(self.block, self.block.next_unseen_line)
+            self.run_bar.pause()
             return False
         assert self._reply is not None
         self.end_editing()
@@ -259,8 +260,7 @@ class LiveCode:
             bar.mode = BarMode.WAITING
         else:
             bar.mode = BarMode.RUNNING
-        for other in CodeState:
-            bar.set_class(other is state, other.css_class)
+        bar.update_classes({other.css_class: other is state for other in CodeState})
         self._redraw()
 
     def _redraw(self) -> None:

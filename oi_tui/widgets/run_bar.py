@@ -19,16 +19,19 @@ from textual.widget import Widget
 from oi_tui.engine.scopes import Scope
 from oi_tui.widgets.click_guard import ClickGuard
 
-QUIET_TIME = 0.5
-"""Seconds during which keys are ignored after the bar has taken the focus by itself."""
+QUIET_TIME = 0.75
+"""Seconds during which keys are ignored after the bar has taken the focus by itself, and after code was shown that has
+not been read. Longer than any keyboard waits before it repeats a key that is held down."""
 TYPING_PAUSE = 1.0
 """Seconds without a keystroke before a bar that took the focus by itself listens."""
 ARRIVAL_TIME = 0.25
-"""Seconds during which keys are ignored after the user has come to the bar with a key."""
+"""Seconds during which nothing runs after the user has come to the bar with a key."""
 BURST = 0.025
 """Seconds between keys that only a paste can keep; `y` waits this long for a second key before it counts."""
 SWALLOW_ENTER = 1.0
 """Seconds after `y` in which Enter means nothing: hands that type "y, Enter" must not send a prompt."""
+_HARMLESS = frozenset({"edit", "decline", "allow", "diff", "revert", "restore_edit", "external_editor"})
+"""Actions that may follow at once on a key that brought the user here: nothing runs by them."""
 
 
 class BarMode(StrEnum):
@@ -164,9 +167,13 @@ class RunBar(Widget, can_focus=True):
         self._clock = clock
         self._armed_at = 0.0
         self._pause = TYPING_PAUSE  # how long it must be quiet before keys count
+        self._guards_all = True  # while keys are ignored: all of them, or only those that run or leave
         self._ran_at = float("-inf")
+        self._held: str | None = None  # the key that ran the code, as long as it may be held down
+        self._held_until = float("-inf")
         self._click_guard = ClickGuard(clock)
         self._last_key = float("-inf")
+        self._last_key_name: str | None = None
         self._single_at = 0.0  # the last key that came alone, and the last one that did not
         self._burst_at = -1.0
         self._targets: list[tuple[int, int, str]] = []
@@ -174,19 +181,29 @@ class RunBar(Widget, can_focus=True):
     def on_mount(self) -> None:
         self.watch(self.app, "app_focus", self._click_guard.window_focused, init=False)
 
+    def on_hide(self, event: events.Hide) -> None:
+        """Out of view is not gone: the focus stays."""
+        event.prevent_default()
+
     # -- guards ------------------------------------------------------------------------------------------------------
 
     def take_focus(self, last_keystroke: float) -> None:
         """Take the focus although nobody asked for it: be deaf for a moment. `last_keystroke` is on the clock."""
-        self._pause = TYPING_PAUSE
+        self._pause, self._guards_all = TYPING_PAUSE, True
         self._arm(max(self._clock() + QUIET_TIME, last_keystroke + TYPING_PAUSE))
         self.focus(scroll_visible=False)
 
     def listen(self) -> None:
         """Take the focus because the user came here: listen soon."""
-        self._pause = ARRIVAL_TIME
+        self._pause, self._guards_all = ARRIVAL_TIME, False
         self._arm(self._clock() + ARRIVAL_TIME)
         self.focus(scroll_visible=False)
+
+    def pause(self) -> None:
+        """More code has come into view instead of running: the next decision takes a key that is pressed anew."""
+        self._pause, self._guards_all = QUIET_TIME, False
+        self._held = None
+        self._arm(self._clock() + QUIET_TIME)
 
     @property
     def is_armed(self) -> bool:
@@ -201,18 +218,21 @@ class RunBar(Widget, can_focus=True):
     async def on_key(self, event: events.Key) -> None:
         now = self._clock()
         is_burst = now - self._last_key < BURST
-        self._last_key = now
+        self._last_key, self._last_key_name = now, event.key
         if is_burst:
             self._burst_at = now
         else:
             self._single_at = now
         if event.key == "enter" and now - self._ran_at < SWALLOW_ENTER:
             self._swallow(event)
+        elif event.key == self._held and now < self._held_until:
+            self._held_until = now + QUIET_TIME
+            self._swallow(event)
         elif self.mode is BarMode.RUNNING:
             if event.is_printable and event.character is not None:
                 self._swallow(event)
                 self.post_message(self.TypedElsewhere(event.character))
-        elif not self.is_armed:
+        elif not self.is_armed and (self._guards_all or not self._is_harmless(event.key)):
             self._swallow(event)
             self._arm(max(self._armed_at, now + self._pause))
         elif is_burst and event.key != "escape":
@@ -221,6 +241,15 @@ class RunBar(Widget, can_focus=True):
     def on_paste(self, event: events.Paste) -> None:
         event.stop()
         self._last_key = self._clock()
+
+    def _is_harmless(self, key: str) -> bool:
+        """True for letters by which nothing runs. Not for keys that also end or leave something, and may repeat."""
+        if len(key) > 1 and key != "ctrl+z":
+            return False
+        for node, bindings in self.screen._binding_chain:
+            if node is self:
+                return any(binding.action in _HARMLESS for binding in bindings.key_to_bindings.get(key, ()))
+        return False
 
     def _swallow(self, event: events.Key) -> None:
         event.stop()
@@ -256,6 +285,7 @@ class RunBar(Widget, can_focus=True):
     def _run(self) -> None:
         if self.mode in (BarMode.WAITING, BarMode.EDITING):
             self._ran_at = self._clock()
+            self._held, self._held_until = self._last_key_name, self._ran_at + QUIET_TIME
             self.post_message(self.RunRequested(self))
 
     def action_edit(self) -> None:
