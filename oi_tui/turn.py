@@ -49,6 +49,8 @@ class SupportsTurns(Protocol):
 
     async def kill(self) -> None: ...
 
+    def take_notices(self) -> list[Chunk]: ...
+
 
 Chunks = Callable[[Approver, Answerer], AsyncGenerator[Chunk, None]]
 """Starts a turn: `lambda approve, answer: session.respond(text, approve=approve, answer=answer)`."""
@@ -135,6 +137,8 @@ class Turn:
         except asyncio.CancelledError:
             if not self._is_cancelled:
                 raise
+            for told in self._session.take_notices():  # what the turn could not say any more
+                self._put(told)
         finally:
             self._reading_is_over()
 

@@ -207,6 +207,8 @@ class FakeSession:
         self.decisions: list[Decision] = []
         self.proposals: list[CodeProposal] = []
         self.answers: list[str] = []
+        self.notices: list[Chunk] = []
+        """What is left to tell after a turn that was cancelled."""
         self.interrupted = 0
         self.killed = 0
         self.cancelled = 0
@@ -241,6 +243,10 @@ class FakeSession:
     async def kill(self) -> None:
         self.killed += 1
         self._stop.set()
+
+    def take_notices(self) -> list[Chunk]:
+        notices, self.notices = self.notices, []
+        return notices
 
     async def aclose(self) -> None:
         self.is_open = False

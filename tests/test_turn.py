@@ -10,7 +10,7 @@ import pytest
 from textual.message import Message
 
 from oi_tui.engine.approval import CodeProposal, Decision, InputCancelled
-from oi_tui.engine.lmc import Chunk
+from oi_tui.engine.lmc import Chunk, notice
 from oi_tui.messages import ApprovalRequested, ChunksReceived, InputRequested, TurnEnd, TurnEnded, TurnStarted
 from oi_tui.turn import BACKLOG_LIMIT, FRAME_LIMIT, FrameBuffer, Turn
 from tests.fakes import Ask, Code, FakeSession
@@ -235,6 +235,17 @@ async def test_cancelling_twice_still_waits_for_the_cleanup() -> None:
     may_end.set()
     assert await task is TurnEnd.STOPPED
     assert cleaned.is_set()
+
+
+async def test_what_stopping_cost_is_shown_after_a_turn_that_was_cancelled() -> None:
+    session, screen = FakeSession(["Hello.", asyncio.Event()]), Screen()
+    the_turn = turn(session, screen)
+    task = asyncio.create_task(the_turn.run())
+    await screen.until(ChunksReceived)
+    session.notices.append(notice("kernel", "The kernel was ended."))
+    the_turn.cancel()
+    assert await task is TurnEnd.STOPPED
+    assert screen.text("notice") == "The kernel was ended." and session.notices == []
 
 
 async def test_an_error_of_the_model_is_a_failed_turn_and_one_of_ours_is_raised() -> None:
