@@ -216,7 +216,9 @@ def needs_trust(name: str, value: Any) -> bool:
         return bool(value)
     if name == "llm.api_base":
         return value is not None and not _is_loopback(str(value))
-    return name in ("kernel", "conversation_filename", "conversation_history_path") and value is not None
+    if name == "pass_keys":
+        return bool(value)
+    return name in ("kernel", "shell", "conversation_filename", "conversation_history_path") and value is not None
 
 
 def _is_loopback(address: str) -> bool:

@@ -83,6 +83,14 @@ class Settings:
     """A kernelspec's name, a Python executable, or the folder of a virtual environment. None: the Python of oi-tui."""
     languages: tuple[str, ...] | None = None
     """Restricts the languages. None: all that are available."""
+    shell: str | None = None
+    """The program that runs shell code. None: bash."""
+    pass_keys: bool = False
+    """Whether code sees the keys of model providers that are in the environment."""
+    time_limit: float | None = None
+    """Seconds that a block in another language than Python may run. None: any."""
+    idle_limit: float | None = None
+    """Seconds that such a block may go on without output. None: any."""
     conversation_history: bool = True
     """Whether conversations are stored."""
     conversation_filename: str | None = None

@@ -46,6 +46,7 @@ _FALSE = frozenset({"false", "no", "off", "0", "n"})
 
 POSITIVE = frozenset(
     {"max_output", "loop_limit", "llm.max_tokens", "llm.context_window", "llm.connect_notice", "llm.idle_timeout"}
+    | {"time_limit", "idle_limit"}
 )
 NOT_NEGATIVE = frozenset({"llm.max_budget"})
 HIGHEST_TEMPERATURE = 2

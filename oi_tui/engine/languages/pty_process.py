@@ -228,6 +228,8 @@ class PtyProcess:
             return
         *lines, self._event_bytes = (self._event_bytes + data).split(b"\n")
         self._event_lines += [line.decode("utf-8", "replace") for line in lines]
+        if not self.listening:
+            del self._event_lines[:-100]
         self._news.set()
 
 

@@ -244,8 +244,11 @@ def default_registry(settings: Settings, *, cwd: Path | None = None, folder: Pat
     place = Place(
         cwd=cwd or Path.cwd(),
         folder=folder,
-        environment=environment_for_code(settings.llm.api_key),
+        environment=environment_for_code(settings.llm.api_key, keep_keys=settings.pass_keys),
         kernel=settings.kernel,
+        shell=settings.shell,
+        time_limit=settings.time_limit,
+        idle_limit=settings.idle_limit,
     )
     entries = with_kernels(built_in_entries(), installed_kernels(), settings.languages)
     return Registry(entries, place=place, enabled=settings.languages)

@@ -42,7 +42,8 @@ class Shell(ProcessLanguage):
         self._cwd: Path | None = None
         self._own_startup = True
         """Whether the user's own start-up file is read."""
-        self._options = ""
+        self._block = ""
+        """The file of the block that runs."""
         self._exit_status: int | None = None
         self._probe: LineProbe | None = None
         self._sampling = False
@@ -74,6 +75,7 @@ class Shell(ProcessLanguage):
         text = code.read_text("utf-8", "surrogateescape")
         self._lines = BlockLines(text)
         self._exit_status = None
+        self._block = str(code)
         traced = self._dialect.traces and not _TRACES_ITSELF.search(text)
         self._sampling = not traced
         process.unsend()
@@ -97,7 +99,9 @@ class Shell(ProcessLanguage):
     def on_event(self, run: Run, verb: str, argument: str) -> list[Chunk]:
         match verb:
             case "at":
-                return run.at_line(int(argument)) if argument.isdecimal() else []
+                line, _, file = argument.partition(" ")
+                # A job that an earlier block left in the background reports lines as well.
+                return run.at_line(int(line)) if file == self._block and line.isdecimal() else []
             case "hot":
                 self._sampling = True
             case "cwd":

@@ -7,7 +7,7 @@ for a program that ended before it read it. Besides this nothing of the user's s
 What the shells report, each with a line on the FIFO `events`:
 
     version <number>    once
-    at <line>           from the DEBUG trap, while lines are traced
+    at <line> <file>    from the DEBUG trap, while lines are traced
     hot                 too many commands in a second: tracing is given up for this block
     exit <status>       the script leaves the shell, which starts itself again with the same variables
     cwd <folder>
@@ -62,7 +62,7 @@ class Bash(Dialect):
         trace = (
             '{ __oi_tui_last=$_; [[ $BASH_SOURCE != "$__oi_tui_block" ]] || {'
             ' [[ $SECONDS == "${__oi_tui_second-}" ]] || { __oi_tui_second=$SECONDS __oi_tui_count=0; };'
-            f" if ((++__oi_tui_count <= {HOT})); then printf 'at %s\\n' \"$LINENO\" >{events};"
+            f' if ((++__oi_tui_count <= {HOT})); then printf \'at %s %s\\n\' "$LINENO" "$BASH_SOURCE" >{events};'
             f' else trap - DEBUG; echo hot >{events}; fi; }}; : "$__oi_tui_last"; }} 2>/dev/null'
         )
         prompt = (

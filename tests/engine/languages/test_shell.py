@@ -405,3 +405,9 @@ async def test_other_shells_by_choice(tmp_path: Path, program: str) -> None:
         assert "hi Ada" in (await run(shell, "printf 'n? '; read n; echo hi $n", answer=Answers("Ada"))).output
     finally:
         await shell.aclose()
+
+
+async def test_a_job_of_an_earlier_block_lights_no_line_of_a_later_one(shell: Shell) -> None:
+    await run(shell, "true\ntrue\ntrue\n(while :; do sleep 0.02; done) &\ntrue")
+    ran = await run(shell, "sleep 0.3\ntrue")
+    assert set(ran.lines) <= {1, 2}
