@@ -49,7 +49,7 @@ async def test_letters_mean_nothing_without_the_focus() -> None:
         assert not stage.app.of(RunBar.Asked)
 
 
-async def test_a_bar_that_took_the_focus_is_deaf_for_half_a_second() -> None:
+async def test_a_bar_that_took_the_focus_is_deaf_for_a_moment() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
         stage.bar.take_focus(last_keystroke=0.0)
@@ -164,6 +164,35 @@ async def test_while_code_runs_typing_goes_to_the_prompt_and_y_does_nothing() ->
         await stage.press(pilot, "y")
         assert stage.runs() == 0
         assert [event.character for event in stage.app.of(RunBar.TypedElsewhere)] == ["y"]
+
+
+async def test_a_key_that_is_still_held_after_the_run_is_not_typed_into_the_prompt() -> None:
+    stage = Stage()
+    async with stage.app.run_test() as pilot:
+        stage.bar.focus()
+        await stage.press(pilot, "y")
+        await until(pilot, stage.runs)
+        stage.bar.mode = BarMode.RUNNING
+        await stage.press(pilot, "y", apart=0.66)
+        await stage.press(pilot, *"y" * 40, apart=0.04)
+        assert not stage.app.of(RunBar.TypedElsewhere)
+        await stage.press(pilot, "y", apart=1.0)
+        assert [event.character for event in stage.app.of(RunBar.TypedElsewhere)] == ["y"]
+
+
+async def test_who_leaves_the_editor_may_go_on_at_once_but_not_run() -> None:
+    stage = Stage()
+    async with stage.app.run_test() as pilot:
+        stage.bar.is_edited = True
+        stage.bar.listen()
+        await stage.press(pilot, "y", "f5", "enter", "escape", apart=0.05)
+        assert not stage.app.of(RunBar.Asked)
+        await stage.press(pilot, "d", "u", "n", apart=0.05)
+        assert [type(event) for event in stage.app.of(RunBar.Asked)] == [
+            RunBar.DiffRequested,
+            RunBar.RevertRequested,
+            RunBar.Declined,
+        ]
 
 
 async def test_a_click_on_a_hint_does_what_the_hint_says() -> None:

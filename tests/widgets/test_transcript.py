@@ -22,7 +22,7 @@ from oi_tui.widgets.image_block import ImageBlock
 from oi_tui.widgets.input_request import AnswerField
 from oi_tui.widgets.run_bar import RunBar
 from oi_tui.widgets.transcript import Transcript
-from tests.widgets.hosts import Host, screen_text, until
+from tests.widgets.hosts import Clock, Host, screen_text, until
 
 CODE = "a = 1\nprint(a)"
 
@@ -249,13 +249,39 @@ async def test_long_code_is_read_before_it_runs() -> None:
         await pilot.pause()
         assert "line_0 = 0" in screen_text(stage.app), "it is shown from its beginning"
         await stage.go_to_bar(pilot)
+        assert stage.transcript.live is not None
+        bar = stage.transcript.live.run_bar
         presses = 0
         while not reply.done():
+            await until(pilot, lambda: reply.done() or bar.is_armed)
             await pilot.press("y")
             await pilot.pause(0.1)
             presses += 1
             assert presses < 12
         assert presses >= 5 and "line_99" in screen_text(stage.app)
+
+
+async def test_a_key_held_down_shows_one_page_and_runs_nothing() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        reply = stage.propose("\n".join(f"line_{n} = {n}" for n in range(70)))
+        await stage.go_to_bar(pilot)
+        assert stage.transcript.live is not None
+        bar, clock = stage.transcript.live.run_bar, Clock()
+        clock.now, bar._clock = bar._clock() + 10, clock
+        await pilot.press("y")
+        await until(pilot, lambda: not bar.is_armed, what="the next page")
+        place = stage.transcript.canvas.scroll_y
+        clock.forward(0.66)
+        for _ in range(60):
+            await pilot.press("y")
+            clock.forward(0.04)
+        await pilot.pause(0.06)
+        assert not reply.done() and stage.transcript.canvas.scroll_y == place
+        clock.forward(2)
+        await pilot.press("y")
+        await until(pilot, lambda: stage.transcript.canvas.scroll_y > place, what="the page after that, for a new key")
+        assert not reply.done()
 
 
 async def test_a_turn_that_is_stopped_leaves_no_widgets_and_says_so() -> None:
