@@ -7,7 +7,6 @@ import platform
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 from oi_tui._version import __version__
@@ -136,6 +135,8 @@ async def _info(session: Session, argument: str) -> MagicResult:
 
 
 def _version(package: str) -> str:
+    from importlib import metadata  # brings the email package: 2 MB that only %info needs
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
