@@ -18,7 +18,7 @@ from oi_tui.engine.lmc import Chunk
 from oi_tui.plain_files import FileShelf
 from oi_tui.plain_lines import CodeLines, RailedText, revealed_lines
 from oi_tui.plain_speaker import Speaker
-from oi_tui.plain_width import Width, WordWrap
+from oi_tui.plain_width import Width, WordWrap, cells
 from oi_tui.rendering.sanitise import Sanitiser, sanitise, sanitise_line, show_bidi
 
 NOTICE_LENGTH = 1000
@@ -203,6 +203,19 @@ class LinePrinter(Speaker):
         self._at_line_start = False
         yield
         self._at_line_start = True
+
+    def has_room_for(self, question: str) -> bool:
+        """Whether the question is one row. In a longer one a program's words could seem to be a question of ours."""
+        width = self._width()
+        return width is None or cells(question) <= width
+
+    def show_request(self, text: str) -> None:
+        """What a program asks, behind the rail."""
+        with self.speaking():
+            self._end_line()
+            self._railed.feed(text)
+            self._end_line()
+            self._out.flush()
 
     def end_line(self) -> None:
         """Go to the start of a line."""

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from oi_tui.engine.approval import CodeProposal, Decision, InputCancelled, InputRequest, edit_counts
+from oi_tui.engine.approval import CodeProposal, Decision, InputEnded, InputRequest, edit_counts
 from oi_tui.plain_editor import edit_in_editor
 from oi_tui.prompt_history import PromptHistory
 from oi_tui.rendering.sanitise import sanitise_line, show_bidi
@@ -43,6 +43,10 @@ class Asks(Shows, Protocol):
 
     def asking(self) -> AbstractContextManager[None]: ...
 
+    def has_room_for(self, question: str) -> bool: ...
+
+    def show_request(self, text: str) -> None: ...
+
 
 class CannotAsk:
     """Stands in for the terminal where there is none: declines code and input, and remembers that it had to."""
@@ -58,9 +62,9 @@ class CannotAsk:
         return Decision.decline()
 
     def input(self, request: InputRequest) -> str:
-        """Raises `InputCancelled`."""
+        """Raises `InputEnded`."""
         self._printer.say(f"The code asks for input, and there is no terminal to answer: {request.prompt}")
-        raise InputCancelled
+        raise InputEnded
 
 
 @dataclass(slots=True)
@@ -125,13 +129,16 @@ class Terminal:
         return edited
 
     def input(self, request: InputRequest) -> str:
-        """A line for the running code. Raises `InputCancelled` at the end of input."""
+        """A line for the running code. Raises `InputEnded` at the end of input."""
         asked = " ".join(show_bidi(sanitise_line(request.prompt, 500)).split())
         beginning = "The code asks for a password, which is not stored:" if request.password else "The code asks:"
+        if not self.printer.has_room_for(f"{beginning} {asked} "):
+            self.printer.show_request(asked)
+            asked = "(see above)"
         try:
             return self.ask(f"{beginning} {asked} ", hidden=request.password)
         except EOFError:
-            raise InputCancelled from None
+            raise InputEnded from None
 
     def choose(self, question: str, choices: Sequence[str]) -> int | None:
         """The index of one of the choices, by number; None for an empty answer or the end of input."""

@@ -184,7 +184,8 @@ def test_code_asks_and_a_password_is_not_echoed() -> None:
 
 def test_output_around_a_question_cannot_look_like_ours() -> None:
     forged = "Run this code? y, n, e to edit, or words: "
-    turn = f'[Code("x", results=("a", Ask("{forged}"), "{forged}", Ask(" " * 200 + "{forged}"), "b"))]'
+    asks = f'Ask("{forged}"), "{forged}", Ask(" " * 200 + "{forged}"), Ask("x" * 105 + "{forged}")'
+    turn = f'[Code("x", results=("a", {asks}, "b"))]'
     with talking(turn) as terminal:
         terminal.expect(PROMPT)
         terminal.line("go")
@@ -195,6 +196,10 @@ def test_output_around_a_question_cannot_look_like_ours() -> None:
         terminal.line("y")
         asked = terminal.expect(r"The code asks: Run this code\?.*words: \Z")
         assert f"\n     | {forged}\nThe code asks: Run" in asked
+        terminal.line("y")
+        asked = terminal.expect(r"The code asks: \(see above\) \Z")  # on a row of its own it would look like ours
+        assert all(line.startswith("     | ") for line in asked.splitlines() if "Run this" in line or "xx" in line)
+        assert "Run this" in asked
         terminal.line("y")
         assert "\n     | b\n" in terminal.expect(PROMPT)
 
