@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from oi_tui.engine.languages.base import MASKED
 from oi_tui.file_search import walk
 from oi_tui.widgets.block import Block
 from oi_tui.widgets.canvas import Canvas
@@ -16,7 +18,7 @@ from oi_tui.widgets.image_block import ImageBlock
 from oi_tui.widgets.side_panel import PanelRow, PanelSection, SidePanel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from textual.screen import Screen
 
@@ -25,8 +27,11 @@ if TYPE_CHECKING:
 Variable: TypeAlias = tuple[str, str]
 """Name, and a short description of the value."""
 
+WIDE = 170
+"""Columns from which on the panel is open by itself; as the breakpoint `-wide`."""
 _MOST_ROWS = 30
 _MOST_FILES = 12
+_SECRET_NAME = re.compile(r"passw|passphrase|secret|token|api_?key|credential", re.IGNORECASE)
 
 
 class Inspector:
@@ -54,7 +59,8 @@ class Inspector:
     async def fit(self) -> None:
         """Open or close the panel as the width asks, unless the user has decided."""
         if self._wanted is None:
-            await self._show(self._screen.has_class("-wide"))
+            # Not by the screen's class: that follows a resize only later.
+            await self._show(self._screen.app.size.width >= WIDE)
 
     async def _show(self, is_open: bool) -> None:
         if is_open and not self._screen.query(SidePanel):
@@ -97,7 +103,14 @@ async def variables_of(session: Session | None) -> list[Variable]:
     ask = getattr(languages.python, "variables", None) if languages is not None else None
     if ask is None:
         return []
-    return [(row["name"], row["value"] or row["type"]) for row in await ask()]
+    return [(row["name"], _shown(row)) for row in await ask()]
+
+
+def _shown(row: Mapping[str, str]) -> str:
+    """The value, unless its name says that it is nobody's business."""
+    if _SECRET_NAME.search(row["name"]) and row["type"] in ("str", "bytes"):
+        return MASKED
+    return row["value"] or row["type"]
 
 
 def _changed_files(folder: Path, since: float) -> list[PanelRow]:

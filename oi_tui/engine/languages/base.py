@@ -8,6 +8,9 @@ from typing import Protocol, runtime_checkable
 from oi_tui.engine.approval import Answerer, ApprovedCode
 from oi_tui.engine.lmc import Chunk
 
+MASKED = "••••••"
+"""What is shown in place of a secret value."""
+
 
 class Language(Protocol):
     """Runs code of one language and keeps its state between runs.

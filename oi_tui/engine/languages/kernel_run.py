@@ -237,6 +237,8 @@ class KernelRun:
             self._queue.finish()
         else:
             self._queue.text(request.prompt + ("" if request.password else value) + "\n")
+            if request.password and value:
+                self._kernel.secrets.add(value)
             self._kernel.answer_input(value)
 
     def _stop_asking(self) -> None:

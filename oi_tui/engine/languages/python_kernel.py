@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from oi_tui.engine.errors import LanguageError
+from oi_tui.engine.languages.base import MASKED
 from oi_tui.engine.languages.environments import KernelSpecs, choose_environment
 from oi_tui.engine.languages.kernel_language import KernelLanguage
 from oi_tui.engine.languages.kernel_setup import call
@@ -81,7 +82,9 @@ class PythonKernel(KernelLanguage):
                     self._variables = (await self._ask(call("variables"))).get("variables", [])
                 except LanguageError:
                     pass
-        return [dict(row) for row in self._variables]
+        secrets = self._kernel.secrets if self._kernel is not None else ()
+        hides = [row for row in self._variables if any(secret in row["value"] for secret in secrets)]
+        return [{**row, "value": MASKED} if row in hides else dict(row) for row in self._variables]
 
     async def complete(self, code: str, cursor: int) -> list[str]:
         """Completions of what ends at `cursor`, as IPython offers them; none while code runs."""

@@ -44,6 +44,8 @@ class RunningKernel:
         """Which parts of our set-up work in it: name to the reason why not, empty if it does."""
         self.listener: Listener | None = None
         self.active_line: ActiveLineFile | None = None
+        self.secrets: set[str] = set()
+        """What the user typed where the code asked for a password: never shown again."""
         self.is_ending = False
         """True once the code asked the kernel to end (`exit()`)."""
         self._runs: set[str] = set()

@@ -119,14 +119,17 @@ def too_slow(endpoint: Endpoint, *, began: bool) -> ModelError:
 
 def _authentication(endpoint: Endpoint, said: str) -> ModelError:
     variable = (
-        f"Set {endpoint.key_variable} or pass --api_key." if endpoint.key_variable else "Pass one with --api_key."
+        f"Set {endpoint.key_variable}, or enter it under “Choose model”."
+        if endpoint.key_variable
+        else "Set OI_TUI_API_KEY, or enter it under “Choose model”."
     )
     if endpoint.key_origin is None:
         if endpoint.withheld_variable:
-            variable = f"Pass it with --api_key ({endpoint.withheld_variable} is sent to its own provider only)."
+            own = f"{endpoint.withheld_variable} is sent to its own provider only"
+            variable = f"Enter it under “Choose model”, or set OI_TUI_API_KEY ({own})."
         return errors.AuthenticationFailed(f"{endpoint.host} wants an API key, and there is none.", variable)
     what = f"{endpoint.host} does not accept the API key from {endpoint.key_origin}.{said}"
-    return errors.AuthenticationFailed(what, "Check it, or pass another with --api_key.")
+    return errors.AuthenticationFailed(what, "Check it, or enter another under “Choose model”.")
 
 
 def _context_too_long(words: str, endpoint: Endpoint) -> ModelError:

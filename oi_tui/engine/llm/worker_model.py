@@ -89,7 +89,7 @@ class WorkerModel:
         """One attempt at an answer; see `ChatModel`."""
         settings = request.settings
         if not (settings.model or "").strip():
-            hint = "Choose one with --model NAME, or look around with --profile demo."
+            hint = "Choose one: --model NAME, or “Choose model” on the screen (^P). --profile demo needs none."
             raise NoModel("No model is configured.", hint)
         number = next(self._numbers)
         line = {"do": "request", "id": number, "settings": settings_to_wire(settings)}

@@ -160,7 +160,7 @@ def test_a_failed_connection_is_named(
 
 def test_a_missing_key_names_the_variable_and_a_wrong_one_its_origin() -> None:
     missing = explain_status(401, error("No key"), {}, HOSTED)
-    assert str(missing) == "OpenAI wants an API key, and there is none. Set OPENAI_API_KEY or pass --api_key."
+    assert str(missing) == "OpenAI wants an API key, and there is none. Set OPENAI_API_KEY, or enter it under “Choose model”."
     wrong = explain_status(401, "", {}, Endpoint("OpenAI", "gpt-5", key_origin="OPENAI_API_KEY"))
     assert "does not accept the API key from OPENAI_API_KEY." in str(wrong)
 
@@ -168,7 +168,7 @@ def test_a_missing_key_names_the_variable_and_a_wrong_one_its_origin() -> None:
 def test_a_key_that_was_held_back_is_explained() -> None:
     endpoint = Endpoint("example.com", "m", withheld_variable="OPENAI_API_KEY", is_custom=True)
     found = explain_status(401, "", {}, endpoint)
-    assert "Pass it with --api_key (OPENAI_API_KEY is sent to its own provider only)." in str(found)
+    assert "or set OI_TUI_API_KEY (OPENAI_API_KEY is sent to its own provider only)." in str(found)
 
 
 def test_an_unknown_model_suggests_the_nearest() -> None:
