@@ -184,7 +184,10 @@ class ProcessLanguage(ABC):
             self._run.ended_by_us = "was ended"
         await self._end()
 
-    async def aclose(self) -> None:
+    async def aclose(self, *, keep_background: bool = False) -> None:
+        """See `Language`. `keep_background`: what the code started in the background lives on, for good."""
+        if keep_background and self._process is not None:
+            self._process.process.release()
         await self._end()
 
     def background(self) -> list[tuple[int, str]]:

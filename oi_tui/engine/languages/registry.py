@@ -145,12 +145,23 @@ class Registry:
         """End every language's process, with its state. Each starts anew with the next code it is given."""
         await _each(language.restart() for language in self.live)
 
-    async def aclose(self) -> None:
-        """End everything the languages started. Idempotent; a registry that was closed can be used again."""
+    def background(self) -> list[tuple[int, str]]:
+        """Pid and command line of what the code left running beside its languages. Blocks a few milliseconds."""
+        found: list[tuple[int, str]] = []
+        for language in self.live:
+            if not language.is_running:
+                found += getattr(language, "background", list)()
+        return found
+
+    async def aclose(self, *, keep_background: bool = False) -> None:
+        """End everything the languages started. Idempotent; a registry that was closed can be used again.
+
+        `keep_background`: leave alone what `background` lists, where the language can.
+        """
         languages = self.live
         for slot in (*self._slots.values(), self._spare):
             slot.language = None
-        await _each(language.aclose() for language in languages)
+        await _each(_close(language, keep_background) for language in languages)
 
     # Changing it -----------------------------------------------------------------------------------------------
 
@@ -227,6 +238,13 @@ def _load(entry: Entry, place: Place) -> Language:
     if entry.name == PYTHON.name:
         return cast(Language, made(place.kernel, cwd=place.cwd, folder=place.folder, env=place.environment))
     return cast(Language, made(place=place))
+
+
+async def _close(language: Language, keep_background: bool) -> None:
+    if keep_background and hasattr(language, "background"):
+        await cast(Any, language).aclose(keep_background=True)
+    else:
+        await language.aclose()
 
 
 async def _each(steps: Iterable[Any]) -> None:

@@ -411,3 +411,17 @@ async def test_a_job_of_an_earlier_block_lights_no_line_of_a_later_one(shell: Sh
     await run(shell, "true\ntrue\ntrue\n(while :; do sleep 0.02; done) &\ntrue")
     ran = await run(shell, "sleep 0.3\ntrue")
     assert set(ran.lines) <= {1, 2}
+
+
+async def test_background_processes_are_listed_and_may_be_kept(tmp_path: Path) -> None:
+    from oi_tui.engine.languages.registry import Registry
+
+    registry = Registry(place=Place(cwd=tmp_path))
+    shell = registry.get("bash")
+    assert shell is not None
+    pid = int((await run(shell, "nohup sleep 600 >/dev/null 2>&1 & echo $!")).output.split("\n")[-2])
+    await until(lambda: (pid, "sleep 600") in registry.background())
+    await registry.aclose(keep_background=True)
+    assert registry.background() == []
+    assert _state(pid) == "S"
+    os.kill(pid, signal.SIGKILL)
