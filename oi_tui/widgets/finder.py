@@ -31,7 +31,7 @@ class Finder:
         self._ends: list[int] = []  # hits up to and with each of them
         self.position = 0
         """Which hit is shown, from 1; 0: none."""
-        self._current_in: tuple[Sequence[Line], int, int | None] | None = None
+        self._current_in: tuple[Sequence[Line], int, tuple[int, int] | None] | None = None
 
     @property
     def total(self) -> int:
@@ -94,16 +94,17 @@ class Finder:
         block, ordinal = current
         if block not in self._canvas.blocks:
             return
-        line = self._line_of(block, ordinal)
-        if line is None:  # folded away
+        place = self._place_of(block, ordinal)
+        if place is None:  # folded away
             block.expand(True)
             self._canvas.redraw(block)
-            line = self._line_of(block, ordinal)
-        self._canvas.show_block(block, line or 0, margin=2)
+            place = self._place_of(block, ordinal)
+        self._canvas.show_block(block, place[0] if place is not None else 0, margin=2)
         self._canvas.refresh()
 
-    def _line_of(self, block: Block, ordinal: int) -> int | None:
-        """The drawn line with that hit; the last one with any, if fewer are drawn than the source has."""
+    def _place_of(self, block: Block, ordinal: int) -> tuple[int, int] | None:
+        """The drawn line with that hit, and which of the hits that begin there it is. If fewer are drawn than the
+        source has, the last one; None if none is."""
         assert self._pattern is not None
         found = None
         seen = 0
@@ -113,9 +114,10 @@ class Finder:
                 continue
             begun = sum(start >= 0 for start, _ in self._hits(lines, number))
             if begun:
-                found, seen = number, seen + begun
+                found = number, min(begun - 1, ordinal - seen)
+                seen += begun
                 if seen > ordinal:
-                    return number
+                    break
         return found
 
     def _hits(self, lines: Sequence[Line], number: int) -> list[tuple[int, int]]:
@@ -136,23 +138,26 @@ class Finder:
         found = ((m.start() - offset, m.end() - offset) for m in self._pattern.finditer(text))
         return [(start, end) for start, end in found if start < length and end > 0]
 
-    def _current_line(self, block: Block, lines: Sequence[Line]) -> int | None:
-        """The line of the hit that is shown, if it is in this block; worked out once for each drawing of it."""
+    def _current_place(self, block: Block, lines: Sequence[Line]) -> tuple[int, int] | None:
+        """Where the hit that is shown stands, if it is in this block; worked out once for each drawing of it."""
         current = self._current()
         if current is None or current[0] is not block:
             return None
         if self._current_in is None or self._current_in[0] is not lines or self._current_in[1] != self.position:
-            self._current_in = (lines, self.position, self._line_of(block, current[1]))
+            self._current_in = (lines, self.position, self._place_of(block, current[1]))
         return self._current_in[2]
 
     # -- marks -------------------------------------------------------------------------------------------------------
 
     def highlight(self, block: Block, lines: Sequence[Line], number: int, strip: Strip) -> Strip:
-        """The line with its hits marked; those of the line that is shown stand out."""
+        """The line with its hits marked; the one that is shown stands out."""
         if self._pattern is None or not (hits := self._hits(lines, number)):
             return strip
-        line = lines[number]
-        is_current = self._current_line(block, lines) == number
-        style = self._canvas.theme.match_current if is_current else self._canvas.theme.match
+        line, theme = lines[number], self._canvas.theme
         ranges = [(line.start + max(0, start), line.start + end) for start, end in hits]
-        return restyle(strip, ranges, style)
+        strip = restyle(strip, ranges, theme.match)
+        place = self._current_place(block, lines)
+        if place is not None and place[0] == number:
+            before = sum(start < 0 for start, _ in hits)  # hits that began in a row above
+            strip = restyle(strip, ranges[before + place[1] :][:1], theme.match_current)
+        return strip

@@ -284,6 +284,45 @@ async def test_a_key_held_down_shows_one_page_and_runs_nothing() -> None:
         assert not reply.done()
 
 
+async def test_the_keys_of_code_longer_than_the_screen_are_always_there() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        reply = stage.propose("\n".join(f"line_{n} = {n}" for n in range(70)))
+
+        def last_row() -> str:
+            return screen_text(stage.app).splitlines()[23]
+
+        await until(pilot, lambda: "y run" in last_row() and "48 lines more, tab to decide" in last_row())
+        await stage.go_to_bar(pilot)
+        await until(pilot, lambda: "48 lines more: y goes on" in last_row() and "n no" in last_row())
+        assert "line_21 = 21" in screen_text(stage.app) and "line_22 = 22" not in screen_text(stage.app)
+        await pilot.press("y")
+        await until(pilot, lambda: "25 lines more: y goes on" in last_row())
+        assert screen_text(stage.app).splitlines()[0].split("│")[1].strip().startswith("23"), "no line is left out"
+        stage.transcript.canvas.follow()
+        await until(pilot, lambda: "line_69 = 69" in screen_text(stage.app))
+        assert "25 lines more" in last_row(), "jumping to the end is not reading"
+        assert not reply.done()
+
+
+async def test_going_back_to_the_original_can_be_undone() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(90, 24)) as pilot:
+        stage.propose()
+        await stage.go_to_bar(pilot)
+        assert stage.transcript.live is not None
+        stage.transcript.live.text_edited("a = 2\nprint(a)")
+        for key in ("u", "ctrl+z"):
+            await pilot.press("u")
+            await until(pilot, lambda: stage.block().code == CODE and "u my edit" in screen_text(stage.app))
+            await pilot.press(key)
+            await until(pilot, lambda: stage.block().code.startswith("a = 2"))
+            await until(pilot, lambda: "edited by you +1 −1" in screen_text(stage.app))
+        await pilot.pause(0.06)
+        await pilot.press("y")
+        assert (await stage.decided(pilot)).code == "a = 2\nprint(a)"
+
+
 async def test_a_turn_that_is_stopped_leaves_no_widgets_and_says_so() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
@@ -514,6 +553,21 @@ async def test_finding_counts_shows_and_goes_round() -> None:
         await finder.search("nothing like this")
         assert finder.total == 0
         finder.clear()
+
+
+async def test_the_hit_that_is_shown_stands_out_from_its_neighbours() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(60, 12)) as pilot:
+        await pilot.pause()
+        stage.transcript.load([Message("assistant", "message", "needle and needle and needle")])
+        finder, canvas = stage.transcript.finder, stage.transcript.canvas
+        await finder.search("needle")
+        for position in (1, 2, 3):
+            finder.move(1)
+            assert finder.position == position
+            current = canvas.theme.match_current.bgcolor
+            marked = [seg.text for seg in canvas.render_line(0) if seg.style and seg.style.bgcolor == current]
+            assert marked == ["needle"]
 
 
 async def test_finding_opens_what_is_folded() -> None:
