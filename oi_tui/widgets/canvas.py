@@ -373,7 +373,8 @@ class Canvas(ScrollView, can_focus=False):
         lines = block.lines(self.column, self.theme)
         if number >= len(lines):
             return None, None, 0
-        if self._brush is not None:
+        # In the last row the run bar may lie over a block that goes on below: what is there is not read yet.
+        if self._brush is not None and (row < self._brush.last_row or number == len(lines) - 1):
             block.painted(number)
         return lines[number], block, number
 
@@ -409,6 +410,7 @@ class _Brush:
     def __init__(self, canvas: Canvas) -> None:
         self.width = canvas.scrollable_content_region.width
         self.scroll_y = round(canvas.scroll_y)
+        self.last_row = self.scroll_y + (canvas.rows - 1 if canvas.rows > 2 else canvas.rows)
         self.base = canvas.rich_style
         self.blank = Strip.blank(self.width, self.base)
         margin = canvas.margin

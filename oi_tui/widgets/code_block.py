@@ -279,6 +279,11 @@ class CodeBlock(Block):
         return self._face is not None and self._seen_rows >= self._face.code_rows
 
     @property
+    def unseen_lines(self) -> int:
+        """How many lines of the code have not been on the screen whole."""
+        return 0 if self.has_been_seen else max(1, self.line_count - self._seen_line_count())
+
+    @property
     def next_unseen_line(self) -> int:
         """The line of the drawn block at which reading has to go on."""
         return (self._face.code_top if self._face is not None else 0) + self._seen_rows

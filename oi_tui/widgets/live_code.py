@@ -38,6 +38,7 @@ class LiveCode:
         self._places_changed = places_changed
         self._reply: asyncio.Future[Decision] | None = None
         self._input_reply: asyncio.Future[str] | None = None
+        self._reverted: str | None = None  # the user's version, while the model's stands in its place
         self.run_bar.language = block.language
         host.mount(self.run_bar)
 
@@ -52,6 +53,11 @@ class LiveCode:
         for name, widget in (("bar", self.run_bar), ("editor", self.editor), ("input", self.input_field)):
             if widget is not None:
                 yield name, widget
+
+    @property
+    def pinned(self) -> Widget | None:
+        """The widget that stays in view at the bottom while its block goes on below: the keys of code that waits."""
+        return self.run_bar if self.is_pending and self.editor is None else None
 
     @property
     def is_pending(self) -> bool:
@@ -91,6 +97,8 @@ class LiveCode:
                 self.end_editing()
             case RunBar.RevertRequested():
                 self.revert()
+            case RunBar.RestoreRequested():
+                self.restore_edit()
             case RunBar.DiffRequested():
                 self.toggle_diff()
             case RunBar.AnswerRequested():
@@ -105,6 +113,7 @@ class LiveCode:
     def propose(self, proposal: CodeProposal, reply: asyncio.Future[Decision]) -> None:
         """Ask the user about this code, byte for byte."""
         self._reply = reply
+        self._reverted = None
         self.block.propose(proposal)
         self.run_bar.language = proposal.language
         self._show_state()
@@ -114,7 +123,6 @@ class LiveCode:
         if not self.is_pending:
             return False
         if not self.block.has_been_seen:
-            self.run_bar.remark = "more below: y goes on"
             self.end_editing()
             self._canvas.put_at_top(self.block, self.block.next_unseen_line)
             self.run_bar.pause()
@@ -123,7 +131,7 @@ class LiveCode:
         self.end_editing()
         code = self.block.code
         self._reply.set_result(Decision.run(code if code != self.block.original else None))
-        self.run_bar.remark = ""
+        self.run_bar.lines_more = 0
         return True
 
     def decline(self, note: str | None = None) -> None:
@@ -155,7 +163,9 @@ class LiveCode:
     def text_edited(self, code: str, rows: int = 0) -> None:
         """The user has changed the code: it is other code now, with another digest. `rows` is what the editor needs."""
         self.block.edit(code)
-        self.run_bar.is_edited = self.block.is_edited
+        if self.block.is_edited:
+            self._reverted = None
+        self._show_edited()
         if self.editor is not None:
             self.fit_editor(rows)
         self._redraw()
@@ -174,10 +184,20 @@ class LiveCode:
         self._show_state()
 
     def revert(self) -> None:
-        """Go back to the model's code."""
+        """Go back to the model's code; once more, and the user's is there again."""
         self.end_editing()
-        self.text_edited(self.block.original)
+        if self.block.is_edited:
+            edited = self.block.code
+            self.text_edited(self.block.original)
+            self._reverted = edited
+        elif self._reverted is not None:
+            self.text_edited(self._reverted)
         self._show_state()
+
+    def restore_edit(self) -> None:
+        """Undo going back to the model's code."""
+        if not self.block.is_edited:
+            self.revert()
 
     def toggle_diff(self) -> None:
         """Show what the user changed, or the code again."""
@@ -194,7 +214,7 @@ class LiveCode:
     def canvas_painted(self) -> None:
         """Say whether there is more to read."""
         if self.is_pending and self.editor is None:
-            self.run_bar.remark = "" if self.block.has_been_seen else "more below"
+            self.run_bar.lines_more = self.block.unseen_lines
 
     # -- running -----------------------------------------------------------------------------------------------------
 
@@ -253,7 +273,7 @@ class LiveCode:
 
     def _show_state(self) -> None:
         state, bar = self.block.state, self.run_bar
-        bar.is_edited = self.block.is_edited
+        self._show_edited()
         if self.editor is not None:
             bar.mode = BarMode.EDITING
         elif state.is_pending:
@@ -262,6 +282,10 @@ class LiveCode:
             bar.mode = BarMode.RUNNING
         bar.update_classes({other.css_class: other is state for other in CodeState})
         self._redraw()
+
+    def _show_edited(self) -> None:
+        self.run_bar.is_edited = self.block.is_edited
+        self.run_bar.has_reverted = self._reverted is not None and not self.block.is_edited
 
     def _redraw(self) -> None:
         self.block.changed()

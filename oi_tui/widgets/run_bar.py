@@ -93,7 +93,8 @@ class RunBar(Widget, can_focus=True):
         Binding("escape", "instead", "Instead…", tooltip="Do not run it; say what to do instead.", id="code.instead"),
         Binding("a", "allow", "Allow…", tooltip="Choose what runs without asking from now on.", id="code.allow"),
         Binding("d", "diff", "Diff", show=False, tooltip="Show what you changed.", id="code.diff"),
-        Binding("u", "revert", "Original", show=False, tooltip="Go back to the model's code.", id="code.revert"),
+        Binding("u", "revert", "Original", show=False, tooltip="To the model's code, and back.", id="code.revert"),
+        Binding("ctrl+z", "restore_edit", "Your edit", show=False, tooltip="Undo u.", id="code.restore-edit"),
         Binding(
             "ctrl+g", "external_editor", "$EDITOR", show=False, tooltip="Edit in $EDITOR.", id="code.external-editor"
         ),
@@ -104,6 +105,10 @@ class RunBar(Widget, can_focus=True):
 
     mode: reactive[BarMode] = reactive(BarMode.WAITING, bindings=True)
     is_edited: reactive[bool] = reactive(False, bindings=True)
+    has_reverted: reactive[bool] = reactive(False, bindings=True)
+    """The model's version stands in the place of an edit that can come back."""
+    lines_more: reactive[int] = reactive(0)
+    """Lines of the code that have not been on the screen."""
     language: reactive[str] = reactive("")
     is_asking_input: reactive[bool] = reactive(False)
     """Running code waits for a line."""
@@ -140,6 +145,9 @@ class RunBar(Widget, can_focus=True):
 
     class RevertRequested(Asked):
         """Go back to the model's code."""
+
+    class RestoreRequested(Asked):
+        """Bring back the edit from before going back to the model's version."""
 
     class DiffRequested(Asked):
         """Show the user's changes, or the code again."""
@@ -265,8 +273,12 @@ class RunBar(Widget, can_focus=True):
             return mode is BarMode.SCOPES
         if action == "run_now":
             return mode in (BarMode.WAITING, BarMode.EDITING)
-        if action in ("diff", "revert"):
+        if action == "diff":
             return mode is BarMode.WAITING and self.is_edited
+        if action == "revert":
+            return mode is BarMode.WAITING and (self.is_edited or self.has_reverted)
+        if action == "restore_edit":
+            return mode is BarMode.WAITING and self.has_reverted
         if action in ("run", "edit", "decline", "allow", "external_editor"):
             return mode is BarMode.WAITING
         return True
@@ -316,6 +328,9 @@ class RunBar(Widget, can_focus=True):
     def action_revert(self) -> None:
         self.post_message(self.RevertRequested(self))
 
+    def action_restore_edit(self) -> None:
+        self.post_message(self.RestoreRequested(self))
+
     def action_external_editor(self) -> None:
         self.post_message(self.ExternalEditRequested(self))
 
@@ -341,6 +356,8 @@ class RunBar(Widget, can_focus=True):
         hints = [(key, label.format(language=self.language), action) for key, label, action in _HINTS[self.mode]]
         if not self.is_edited:
             hints = [hint for hint in hints if hint[2] not in ("diff", "revert")]
+        if self.has_reverted and self.mode is BarMode.WAITING:
+            hints.insert(3, ("u", "my edit", "revert"))
         if not self.is_asking_input:
             hints = [hint for hint in hints if hint[2] != "answer"]
         return hints
@@ -368,9 +385,12 @@ class RunBar(Widget, can_focus=True):
         return content + Content.styled("─" * fill, rail) + end
 
     def _remark(self) -> str:
-        if self.remark or self.mode is not BarMode.WAITING or self.has_focus:
+        if self.mode is not BarMode.WAITING:
             return self.remark
-        return "tab to decide"
+        more = f"{self.lines_more} line{'s' if self.lines_more != 1 else ''} more" if self.lines_more else ""
+        if self.has_focus:
+            return f"{more}: y goes on" if more else self.remark
+        return f"{more}, tab to decide" if more else self.remark or "tab to decide"
 
     def _style(self, name: str) -> Style:
         return self.get_visual_style(f"run-bar--{name}", partial=True)

@@ -521,6 +521,8 @@ class Transcript(Widget, can_focus=True):
             region = Region(
                 block.x + slot.indent, block.y + slot.line, max(1, block.width - 2 * slot.indent), slot.height
             )
+            if widget is self.live.pinned and size.height > 2 and block.y < size.height - 1 <= region.y:
+                region = Region(region.x, size.height - 1, region.width, 1)
             yield widget, region if region.overlaps(size.region) else Region(0, 0, 0, 0)
 
 
