@@ -198,7 +198,22 @@ def read_keymap(path: Path) -> UserKeys:
 def check(keymap: Mapping[str, str], entries: Sequence[KeyEntry]) -> list[str]:
     """Unknown ids, and keys that the user gave to two things that can be active together."""
     known = {entry.id for entry in entries}
-    problems = [f"keymap.yaml: there is no {name}.{_guess(name, known)}" for name in keymap if name not in known]
+    unknown = [f"keymap.yaml: there is no {name}.{_guess(name, known)}" for name in keymap if name not in known]
+    return unknown + [
+        f"keymap.yaml: {display(key)} is both {one} and {other}; the usual keys count for them."
+        for key, one, other in _conflicts(keymap, entries)
+    ]
+
+
+def without_conflicts(keymap: Mapping[str, str], entries: Sequence[KeyEntry]) -> dict[str, str]:
+    """The keymap without what would give one key two meanings: which of them it had would be chance."""
+    in_conflict = {name for _key, *both in _conflicts(keymap, entries) for name in both}
+    return {name: keys for name, keys in keymap.items() if name not in in_conflict}
+
+
+def _conflicts(keymap: Mapping[str, str], entries: Sequence[KeyEntry]) -> list[tuple[str, str, str]]:
+    """Key and both ids, for every key that the user gave to two things that can be active together."""
+    found: list[tuple[str, str, str]] = []
     now = with_keymap(entries, keymap)
     usual = {entry.id: set(entry.keys) for entry in entries}
     for index, one in enumerate(now):
@@ -206,12 +221,8 @@ def check(keymap: Mapping[str, str], entries: Sequence[KeyEntry]) -> list[str]:
             if not _meet(one, other) or not {one.id, other.id} & keymap.keys():
                 continue
             meant = usual[one.id] & usual[other.id]
-            problems += [
-                f"keymap.yaml: {display(key)} is both {one.id} and {other.id}."
-                for key in one.keys
-                if key in other.keys and key not in meant
-            ]
-    return problems
+            found += [(key, one.id, other.id) for key in one.keys if key in other.keys and key not in meant]
+    return found
 
 
 def is_key(key: str) -> bool:

@@ -125,10 +125,12 @@ class Window(App[None]):
     # -- keys and commands -------------------------------------------------------------------------------------------
 
     def key_problems(self) -> list[str]:
-        """What is wrong with the user's keymap, in words."""
+        """What is wrong with the user's keymap, in words. Keys with two meanings keep their usual one."""
         if not self.keys.keymap and not self.keys.problems:
             return []
-        return [*self.keys.problems, *keymap.check(self.keys.keymap, keymap.catalogue())]
+        entries = keymap.catalogue()
+        self.set_keymap(keymap.without_conflicts(self.keys.keymap, entries))
+        return [*self.keys.problems, *keymap.check(self.keys.keymap, entries)]
 
     def action_key_sheet(self) -> None:
         from oi_tui.screens.help import KeySheet

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from oi_tui import keymap
-from oi_tui.keymap import KeyEntry, check, display, is_key, read_keymap
+from oi_tui.keymap import KeyEntry, check, display, is_key, read_keymap, without_conflicts
 from oi_tui.widgets import composer  # noqa: F401 - its bindings belong to the catalogue
 
 
@@ -100,11 +100,18 @@ def test_an_unknown_id_is_named_with_the_nearest() -> None:
 
 
 def test_a_key_for_two_things_in_one_place_is_a_conflict() -> None:
-    assert check({"prompt.search": "enter"}, ENTRIES) == ["keymap.yaml: enter is both prompt.send and prompt.search."]
+    (problem,) = check({"prompt.search": "enter"}, ENTRIES)
+    assert problem.startswith("keymap.yaml: enter is both prompt.send and prompt.search;")
 
 
 def test_a_key_that_acts_everywhere_conflicts_with_every_place() -> None:
-    assert check({"app.help": "y"}, ENTRIES) == ["keymap.yaml: y is both code.run and app.help."]
+    (problem,) = check({"app.help": "y"}, ENTRIES)
+    assert problem.startswith("keymap.yaml: y is both code.run and app.help;")
+
+
+def test_a_conflict_never_makes_a_key_run_code() -> None:
+    entries = [*ENTRIES, KeyEntry("code.decline", ("n",), "no")]
+    assert without_conflicts({"code.run": "n", "app.help": "f8"}, entries) == {"app.help": "f8"}
 
 
 def test_the_same_key_in_two_places_that_never_meet_is_fine() -> None:

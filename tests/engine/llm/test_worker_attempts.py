@@ -24,7 +24,7 @@ async def no_pause(seconds: float) -> None:
 async def ask(shared: WorkerModel, server: OpenAIServer, allowance: RequestAllowance) -> tuple[list[Delta], str]:
     deltas: list[Delta] = []
     try:
-        async for delta in answer(shared, request(server, idle_timeout=1.0), allowance, sleep=no_pause):
+        async for delta in answer(shared, request(server, idle_timeout=3.0), allowance, sleep=no_pause):
             deltas.append(delta)
     except ModelError as error:
         return deltas, str(error)
