@@ -264,4 +264,4 @@ def internet_sockets(pid: int) -> tuple[int, int]:
 
 
 def p95(values: Sequence[float]) -> float:
-    return statistics.quantiles(values, n=20)[-1]
+    return statistics.quantiles(values, n=20, method="inclusive")[-1]
