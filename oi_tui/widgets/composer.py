@@ -45,7 +45,7 @@ class Composer(Vertical):
         & #prompt-mark { width: 2; color: $accent; }
         & PromptArea { width: 1fr; max-height: 33vh; }
         &.-searching #prompt-row { display: none; }
-        &.-busy #prompt-mark { color: $text-quiet; }
+        & #prompt-mark.-busy { color: $text-quiet; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -76,7 +76,7 @@ class Composer(Vertical):
         def control(self) -> Composer:
             return self.composer
 
-    busy: reactive[bool] = reactive(False, toggle_class="-busy")
+    busy: reactive[bool] = reactive(False)
     """A turn runs: messages wait in the queue."""
     new_below: reactive[int] = reactive(0)
     """Lines of the transcript below what is on screen, shown on the rule above the prompt; 0 shows nothing."""
@@ -163,6 +163,8 @@ class Composer(Vertical):
 
     def watch_busy(self, busy: bool) -> None:
         self.prompt.placeholder = HINT_BUSY if busy else HINT
+        # A class of the composer's own would have everything in it styled anew, 7 ms before an answer is seen.
+        self.query_one("#prompt-mark").set_class(busy, "-busy")
 
     def watch_new_below(self, count: int) -> None:
         self.border_title = f"↓ {count} new" if count else ""
