@@ -25,6 +25,8 @@ from oi_tui.widgets.conversation_browser import ConversationBrowser, Entry, read
 
 TITLES = "Filter titles; / or Tab looks in every word"
 WORDS = "Words in prompts, answers, code and outputs; Tab goes back to titles"
+_FIRST = 200
+"""Conversations that are read before the first paint."""
 _WRITTEN_PATIENCE = 3.0
 _PREVIEW_AFTER = 0.08
 
@@ -124,15 +126,32 @@ class ConversationsScreen(Screen[Choice | None]):
     # -- the list ----------------------------------------------------------------------------------------------------
 
     def _reload(self, keep: str | None = None) -> None:
-        """Read the list again; a few milliseconds for ten thousand."""
+        """Read the list again: what fits the screen at once, the rest in a thread."""
         try:
-            self._all = self._store.listing(archived=None if self._with_archive else False)
+            self._take(self._store.listing(archived=None if self._with_archive else False, limit=_FIRST))
         except EngineError as error:
             self._say(str(error))
-        self._titles = [info.title.casefold() for info in self._all]
-        total = f"{len(self._all):,}".replace(",", " ")
-        self.query_one("#browser-heading", Static).update(f"Conversations · {total}")
         self._show(keep or self._current)
+        if len(self._all) == _FIRST:
+            self._read_rest(keep)
+
+    @work(exclusive=True, group="list", exit_on_error=False)
+    async def _read_rest(self, keep: str | None) -> None:
+        try:
+            listed = await asyncio.to_thread(self._store.listing, archived=None if self._with_archive else False)
+        except EngineError as error:
+            self._say(str(error))
+            return
+        entry = self.browser.entry
+        self._take(listed)
+        if not self._in_words:
+            self._show(keep or (entry.conversation.id if entry is not None else None))
+
+    def _take(self, listed: list[ConversationInfo]) -> None:
+        self._all = listed
+        self._titles = []  # made with the first key that is typed
+        total = f"{len(listed):,}".replace(",", " ") + ("+" if len(listed) == _FIRST else "")
+        self.query_one("#browser-heading", Static).update(f"Conversations · {total}")
 
     def _show(self, keep: str | None = None) -> None:
         if self._in_words:
@@ -140,6 +159,7 @@ class ConversationsScreen(Screen[Choice | None]):
             return
         words = self._filter.casefold().split()
         if words:
+            self._titles = self._titles or [info.title.casefold() for info in self._all]
             found = [
                 Entry(info)
                 for info, title in zip(self._all, self._titles, strict=True)
