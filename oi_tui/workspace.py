@@ -197,10 +197,10 @@ class Workspace(Window):
     # -- what a turn tells -------------------------------------------------------------------------------------------
 
     def on_turn_started(self) -> None:
-        """The first request names the conversation, and the window."""
-        self._name_conversation()
+        self.set_timer(0.1, self._name_conversation)  # the history has the request a moment later
 
     def _name_conversation(self) -> None:
+        """The first request names the conversation, and the window."""
         bar = self.chat.query_one(TopBar)
         if not bar.heading and self.session is not None:
             history = self.session.history
@@ -209,12 +209,14 @@ class Workspace(Window):
             self.notifier.set_title(bar.heading)
 
     def on_approval_requested(self) -> None:
+        self._name_conversation()
         self.notifier.notify("waits for you")
 
     def on_input_requested(self) -> None:
         self.notifier.notify("waits for you")
 
     def on_turn_ended(self, event: TurnEnded) -> None:
+        self._name_conversation()
         self._update_panel()
         self.notifier.notify("failed" if event.reason == "failed" else "done")
         self.set_timer(1, garbage.collect)

@@ -175,11 +175,11 @@ async def test_help_and_key_sheet_open_close_and_give_the_focus_back() -> None:
 
 async def test_the_users_own_keys_count_and_their_mistakes_are_told() -> None:
     keymap.keymap_path().parent.mkdir(parents=True, exist_ok=True)
-    keymap.keymap_path().write_text("app.help: f8\napp.panel: ctrl+n\nno.such: f9\n")
+    keymap.keymap_path().write_text("app.help: f12\napp.panel: ctrl+n\nno.such: f9\n")
     async with opened() as (app, pilot, _):
         await until(pilot, lambda: "no.such" in said(app))
         assert "^N is both" in said(app)
-        await pilot.press("f8")
+        await pilot.press("f12")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         await pilot.press("escape", "f1")
         await pilot.pause()
