@@ -208,6 +208,8 @@ class PlainFront:
                 self._deal_with(turn, batch)
         if turn.error is not None:
             self._note_error(turn.error)
+        if turn.is_cancelled and self._session is not None:
+            self.printer.print(self._session.take_notices())
         self.printer.end_turn()
         if turn.is_cancelled:
             self.printer.say("Stopped.")
