@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.rows import Row
 
-MODULES = ("startup", "model", "kernel", "languages", "rendering", "screen")
+MODULES = ("startup", "model", "kernel", "languages", "rendering", "screen", "store")
 COLUMNS = f"{'what':<52} {'value':>14} {'reference':>12} {'ratio':>7}  {'goal':<34} "
 
 
