@@ -73,7 +73,10 @@ class ProcessLanguage(ABC):
         self._count = 0
         """Blocks so far. Each lies in a file of its own, so that functions can be told apart by their file."""
         self._news: list[str] = []
-        self._background: asyncio.Task[None] | None = None
+        self._has_state = False
+        """Whether the process has run any code."""
+        self._burials: set[asyncio.Task[None]] = set()
+        """Processes that ended by themselves and are being cleared up."""
 
     # What a subclass says ----------------------------------------------------------------------------------------
 
@@ -143,8 +146,8 @@ class ProcessLanguage(ABC):
             if self._settling is not None:
                 await asyncio.shield(self._settling)
             process = await self._ready()
-            for text in self._take_news():
-                yield notice("kernel", text)
+            for told in self.take_notices():
+                yield told
             if not run.interrupted:  # while it started
                 run.begin()
                 self._submit(process, run)
@@ -167,9 +170,15 @@ class ProcessLanguage(ABC):
         finally:
             run.close()
             self._run = None
-        if self._process is None or self._process is not process:
-            for text in self._take_news():
-                yield notice("kernel", text)
+        for told in self.take_notices():
+            yield told
+        if run.fault is not None:
+            raise run.fault
+
+    def take_notices(self) -> list[Chunk]:
+        """See `TellsLater`: a process that ended with its state while nobody listened."""
+        news, self._news = self._news, []
+        return [notice("kernel", text) for text in news]
 
     async def interrupt(self) -> None:
         if self._run is None:
@@ -182,6 +191,8 @@ class ProcessLanguage(ABC):
         if self._run is not None:
             self._run.interrupted = True
             self._run.ended_by_us = "was ended"
+        elif self._process is not None and self._has_state:
+            self._news = [f"{self.title} was ended; {self.state}."]
         await self._end()
 
     async def aclose(self, *, keep_background: bool = False) -> None:
@@ -222,6 +233,7 @@ class ProcessLanguage(ABC):
             raise
         process.listening = False
         self._process = process
+        self._has_state = False
         return process
 
     async def _spawn(self) -> PtyProcess:
@@ -267,7 +279,7 @@ class ProcessLanguage(ABC):
                 await process.process.wait()
         if self._process is process:
             self._process = None
-            if not self._news:
+            if not self._news and self._has_state:
                 self._news.append(f"{self.title} {describe_status(process.returncode or 0)}; {self.state}.")
         await process.close(grace=0.2)
 
@@ -280,10 +292,7 @@ class ProcessLanguage(ABC):
         if process is not None:
             self.say_goodbye(process)
             await process.close()
-
-    def _take_news(self) -> list[str]:
-        news, self._news = self._news, []
-        return news
+        await asyncio.gather(*self._burials, return_exceptions=True)
 
     # Running -----------------------------------------------------------------------------------------------------
 
@@ -291,8 +300,9 @@ class ProcessLanguage(ABC):
         process.take_events()
         process.listening = True
         self._count += 1
+        self._has_state = True
         path = process.folder / f"block-{self._count}.{self.file_extension}"
-        path.write_bytes(run.code.code.encode("utf-8", "surrogateescape"))
+        path.write_bytes(_bytes_of(run.code.code))
         path.chmod(0o600)
         self.submit(process, path)
 
@@ -331,8 +341,9 @@ class ProcessLanguage(ABC):
             self._process = None
         how = run.ended_by_us or describe_status(status)
         self._news = [f"{self.title} {how}; {self.state}. The next block starts a new one."]
-        self._background = asyncio.create_task(process.close(grace=0.2))
-        run.died = f"{self.title} {how}; {self.state}"
+        self._burials.add(burial := asyncio.create_task(process.close(grace=0.2)))
+        burial.add_done_callback(self._burials.discard)
+        run.died = f"{self.title} {how}."
         return run.end(status)
 
     def _image(self, process: PtyProcess, run: Run, argument: str) -> list[Chunk]:
@@ -375,7 +386,8 @@ class ProcessLanguage(ABC):
                 run.question = None
             return
         run.question = None
-        text = None if question.cancelled() else question.result()
+        run.fault = None if question.cancelled() else question.exception()
+        text = None if question.cancelled() or run.fault is not None else question.result()
         if text is None:
             self._begin_stop(process, run)
             return
@@ -432,6 +444,14 @@ class ProcessLanguage(ABC):
             self._advance(process, run)
             if not run.ended:
                 await process.changed(0.1)
+
+
+def _bytes_of(code: str) -> bytes:
+    """The code in UTF-8. Half characters, which no text should hold, stay what they are."""
+    try:
+        return code.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return code.encode("utf-8", "surrogatepass")
 
 
 async def _asked(answer: Answerer, request: InputRequest) -> str | None:

@@ -29,6 +29,8 @@ class Run:
         """In which words the process was ended on purpose; for people."""
         self.interrupted = False
         self.stopped_because = ""
+        self.fault: BaseException | None = None
+        """What the front end's answerer raised: a fault of its own, passed on when the code has ended."""
         self.reading = False
         """The driver says that the code waits for input."""
         self.tail = ""
@@ -101,10 +103,10 @@ class Run:
     def _verdict(self) -> str:
         if self.stopped_because:
             return self.stopped_because
-        if self.died:
-            return f"interrupted. {self.died}" if self.interrupted else self.died
         if self.interrupted:
             return "interrupted"
+        if self.died:
+            return self.died
         return f"exit status {self.status}" if self.status else ""
 
     def close(self) -> None:

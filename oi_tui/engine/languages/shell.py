@@ -72,7 +72,7 @@ class Shell(ProcessLanguage):
         return [*(("/usr/bin/env", *variables) if variables else ()), *self._dialect.command(self._program, folder)]
 
     def submit(self, process: PtyProcess, code: Path) -> None:
-        text = code.read_text("utf-8", "surrogateescape")
+        text = code.read_bytes().decode("utf-8", "replace")
         self._lines = BlockLines(text)
         self._exit_status = None
         self._block = str(code)

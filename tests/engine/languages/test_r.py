@@ -94,6 +94,12 @@ async def test_several_plots_are_several_pictures_and_panels_are_one(r: R) -> No
     assert len((await run(r, "par(mfrow = c(1, 2)); plot(1); plot(2); par(mfrow = c(1, 1))")).images) == 1
 
 
+async def test_grid_graphics_are_pictures_too(r: R) -> None:
+    """What ggplot2 and lattice draw with."""
+    ran = await run(r, "library(grid)\nfor (i in 1:2) {\n  grid.newpage()\n  grid.rect(width = i / 3)\n}")
+    assert len(ran.images) == 2
+
+
 async def test_a_later_block_adds_to_the_plot(r: R) -> None:
     first = await run(r, "plot(1:10)")
     second = await run(r, "lines(10:1)")

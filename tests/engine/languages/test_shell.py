@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -208,7 +209,8 @@ async def test_a_shell_that_cannot_be_interrupted_is_replaced_and_says_so(shell:
     await running.prints("started")
     await shell.interrupt()
     ran = await running.end()
-    assert "did not stop and was ended; its variables, functions and jobs are gone" in ran.output
+    assert ran.output.endswith("interrupted\n")
+    assert "did not stop and was ended; its variables, functions and jobs are gone" in ran.notices[-1]
     assert (await run(shell, 'echo "<$v>"')).output == "<>\n"
 
 
@@ -217,8 +219,8 @@ async def test_a_shell_that_ends_is_replaced_in_the_same_folder(shell: Shell, tm
     (tmp_path / "sub").mkdir()
     await run(shell, "cd sub; v=lost")
     ran = await run(shell, code)
-    assert "are gone" in ran.output
-    assert any("next block starts a new one" in text for text in ran.notices)
+    assert ran.output.startswith("The shell ")
+    assert "are gone. The next block starts a new one." in ran.notices[-1]
     assert (await run(shell, 'echo "<$v>" $(basename $PWD)')).output == "<> sub\n"
 
 
@@ -287,8 +289,6 @@ async def test_a_question_that_ends_by_itself_is_taken_back(shell: Shell) -> Non
 
     async def never(request: InputRequest) -> str:
         asked.append(request)
-        import asyncio
-
         await asyncio.Event().wait()
         return ""
 
@@ -372,7 +372,7 @@ async def test_killing_loses_the_state_and_the_next_block_works(shell: Shell) ->
     await running.prints("started")
     await shell.restart()
     ran = await running.end()
-    assert "was ended; its variables" in ran.output
+    assert "was ended; its variables" in ran.notices[-1]
     assert (await run(shell, 'echo "<$v>"')).output == "<>\n"
 
 
@@ -425,3 +425,27 @@ async def test_background_processes_are_listed_and_may_be_kept(tmp_path: Path) -
     assert registry.background() == []
     assert _state(pid) == "S"
     os.kill(pid, signal.SIGKILL)
+
+
+async def test_a_shell_lost_while_its_run_was_cancelled_is_told_later(shell: Shell) -> None:
+    running = Running(shell, "trap '' INT\necho started\nwhile :; do :; done")
+    await running.prints("started")
+    running.task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running.task
+    assert ["did not stop" in chunk.text for chunk in shell.take_notices()] == [True]
+    assert (await run(shell, "echo next")).notices == []
+
+
+async def test_a_broken_answerer_stops_the_code_and_is_passed_on(shell: Shell) -> None:
+    async def broken(request: InputRequest) -> str:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await run(shell, "read x; echo never", answer=broken)
+    assert (await run(shell, "echo next")).output == "next\n"
+
+
+async def test_half_characters_are_no_trouble(shell: Shell) -> None:
+    assert (await run(shell, "echo a\ud800b | wc -c")).output == "6\n"
+    assert (await run(shell, "echo a\udcffb | wc -c")).output == "4\n"
