@@ -122,6 +122,8 @@ async def test_streaming_and_replay_look_the_same() -> None:
                     streamed.transcript.apply(
                         [Chunk(chunk.role, chunk.type, chunk.format, content, id=chunk.id, **flags)]
                     )
+            if message.type == "code":
+                streamed.transcript.apply([decided(CodeProposal("c1", "python", CODE), Decision.run())])
         streamed.transcript.end_turn(stopped=False)
         await pilot.pause()
         first = screen_text(streamed.app)
@@ -303,6 +305,16 @@ async def test_the_keys_of_code_longer_than_the_screen_are_always_there() -> Non
         await until(pilot, lambda: "line_69 = 69" in screen_text(stage.app))
         assert "25 lines more" in last_row(), "jumping to the end is not reading"
         assert not reply.done()
+
+
+async def test_code_that_the_engine_refuses_is_not_run() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        stage.transcript.apply([*code_chunks("DISPLAY 'x'", language="cobol"), *console("There is no cobol here.\n")])
+        await pilot.pause()
+        assert "cobol ─ not run" in screen_text(stage.app) and "There is no cobol here." in screen_text(stage.app)
+        stage.transcript.end_turn(stopped=False)
+        assert stage.block().state is CodeState.NOT_RUN and stage.transcript.live is None
 
 
 async def test_going_back_to_the_original_can_be_undone() -> None:
@@ -566,8 +578,12 @@ async def test_the_hit_that_is_shown_stands_out_from_its_neighbours() -> None:
             finder.move(1)
             assert finder.position == position
             current = canvas.theme.match_current.bgcolor
-            marked = [seg.text for seg in canvas.render_line(0) if seg.style and seg.style.bgcolor == current]
-            assert marked == ["needle"]
+            place, marked = 0, []
+            for segment in canvas.render_line(0):
+                if segment.style is not None and segment.style.bgcolor == current:
+                    marked.append((place, segment.text))
+                place += len(segment.text)
+            assert marked == [(3 + 11 * (position - 1), "needle")]
 
 
 async def test_finding_opens_what_is_folded() -> None:
