@@ -183,3 +183,72 @@ async def test_an_empty_store_says_so(store: Store) -> None:
         await until(pilot, lambda: not isinstance(running.screen, ConversationsScreen))
     await asyncio.sleep(0)
     assert list(store.folder.rglob("*")) == []
+
+
+async def test_streamed_and_resumed_are_the_same_blocks(store: Store) -> None:
+    """Edits, errors, pictures, a decline and an error of the model, in two languages."""
+    from oi_tui.engine.approval import Decision
+    from oi_tui.engine.errors import AuthenticationFailed
+    from oi_tui.engine.lmc import Message
+    from oi_tui.widgets.block_builder import BlockBuilder, BlockList
+
+    decisions = iter([Decision.run("x = 2"), Decision.run(), Decision.run(), Decision.decline()])
+    desk = StoredDesk(
+        store,
+        "First.\n" + python("x = 1"),
+        "Then the shell.\n```bash\nls\n```\n",
+        python("again()"),
+        [AuthenticationFailed("The key was refused.", "Choose another.")],
+        "Look:\n" + python("never()"),
+        script=everything,
+        decide=lambda proposal: next(decisions),
+    )
+    column = BlockList()
+    live = BlockBuilder(column)
+    for words in ("one", "two"):
+        for chunk in Message("user", "message", words).to_chunks():
+            live.feed(chunk)
+        for chunk in await desk.ask(words):
+            live.feed(chunk)
+        live.end_turn(stopped=False)
+    replayed = BlockBuilder(BlockList()).replay((await desk.loaded()).shown)
+    assert [_looks(block) for block in replayed] == [_looks(block) for block in column]
+    assert len(replayed) > 12
+
+
+def _looks(block: Any) -> tuple[Any, ...]:
+    if not isinstance(block, CodeBlock):
+        return type(block).__name__, block.source
+    return (
+        block.language,
+        block.code,
+        block.state,
+        block.original,
+        block.short_digest,
+        block.output.text,
+        block.line_times,
+        block.error_line,
+        block.remark,
+        block.edit_counts,
+        round(block.elapsed),
+    )
+
+
+async def test_magic_commands_write_and_read_the_conversation(store: Store, tmp_path: Path, monkeypatch: Any) -> None:
+    from oi_tui.engine.magic import run_magic
+
+    monkeypatch.chdir(tmp_path)
+    desk = StoredDesk(store, "Look.\n" + python("plot()"), "Done.", script=everything)
+    await desk.ask("draw it")
+    assert "Saved 7 messages" in (await run_magic(desk.session, "%save_message")).text
+    assert (tmp_path / "messages.json").exists()
+    assert "Notebook: " in (await run_magic(desk.session, "%jupyter my book")).text
+    assert (tmp_path / "my book.ipynb").exists()
+    assert "exists" in (await run_magic(desk.session, "%jupyter my book")).text
+    assert "Markdown: " in (await run_magic(desk.session, "%markdown notes.md")).text
+    before = [(m.role, m.type, m.content) for m in desk.session.history]
+    await desk.session.reset()
+    result = await run_magic(desk.session, "%load_message")
+    assert result.transcript_changed and "Nothing was run" in result.text
+    assert [(m.role, m.type, m.content) for m in desk.session.history] == before
+    assert "no file" in (await run_magic(desk.session, "%load_message nowhere")).text
