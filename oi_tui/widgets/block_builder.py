@@ -51,6 +51,7 @@ class BlockBuilder:
         self.expands_all = False
         """New blocks show everything."""
         self._column = column
+        self._is_replaying = False
         self.newest: Block | None = None
         """The message or code that was written last."""
         self._open: Block | None = None
@@ -99,6 +100,7 @@ class BlockBuilder:
         """Build the blocks of stored messages and return them: nothing is drawn on the way."""
         column, self._column = self._column, (blocks := BlockList())
         restored: list[tuple[CodeBlock, Mapping[str, Any]]] = []
+        self._is_replaying = True
         try:
             for message in messages:
                 for chunk in message.to_chunks():
@@ -111,7 +113,7 @@ class BlockBuilder:
             for block in self._codes.values():
                 block.settle()
         finally:
-            self._column = column
+            self._column, self._is_replaying = column, False
         return blocks
 
     def begin_turn(self) -> None:
@@ -214,7 +216,10 @@ class BlockBuilder:
             block = self._new_code(chunk.id, "", is_own=True)
         line = chunk.content if isinstance(chunk.content, int) else None
         if chunk.start:
-            block.start_running()
+            if block.was_asked or block.is_own or self._is_replaying:
+                block.start_running()
+            else:
+                block.refuse()
         elif chunk.end:
             block.finish_running()
         elif chunk.format == "active_line":

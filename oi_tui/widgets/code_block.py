@@ -179,6 +179,17 @@ class CodeBlock(Block):
         self.shows_diff = False
         self._inspect()
 
+    @property
+    def was_asked(self) -> bool:
+        """False while nobody has been asked about it, and nothing was decided."""
+        return self.state is not CodeState.WRITING
+
+    def refuse(self) -> None:
+        """The engine does not run it, and asks nobody about it. Why is printed in the place of output."""
+        self.finish_writing()
+        self.state = CodeState.NOT_RUN
+        self.changed()
+
     # -- run ---------------------------------------------------------------------------------------------------------
 
     def start_running(self) -> None:
@@ -252,7 +263,7 @@ class CodeBlock(Block):
         states = {
             "run": CodeState.DONE,
             "declined": CodeState.DECLINED,
-            "refused": CodeState.FAILED,
+            "refused": CodeState.NOT_RUN,
             "incomplete": CodeState.INCOMPLETE,
         }
         self.state = states.get(str(meta.get("state")), CodeState.NOT_RUN)

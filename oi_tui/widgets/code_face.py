@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from oi_tui.engine.hidden_text import summary
+from oi_tui.rendering.lines import wrap
 from oi_tui.rendering.sanitise import sanitise_line
 from oi_tui.widgets.block import Line, Slot, Stack
 from oi_tui.widgets.block_theme import BlockTheme
 from oi_tui.widgets.code_lines import CodeLines, Marks
 from oi_tui.widgets.code_state import CodeState
 from oi_tui.widgets.diff_lines import added_lines, diff_lines
-from oi_tui.widgets.frame import Part, blank_framed, edge, framed_words, grouped
+from oi_tui.widgets.frame import Part, blank_framed, edge, framed_words, grouped, inner_width
 
 if TYPE_CHECKING:
     from oi_tui.widgets.code_block import CodeBlock
@@ -25,6 +26,8 @@ _WINDOW = 16
 """Lines of long code shown around the line that runs or failed."""
 _WIDE_TITLE = 64
 """Cells from which on the title has room for whole sentences."""
+_HANGING = 2
+"""Cells by which the second line of a warning is indented."""
 _HEAD, _TAIL = 12, 4
 """Lines of long code shown otherwise."""
 
@@ -101,7 +104,10 @@ class CodeFace:
     def _warn(self) -> None:
         if self._block.findings:
             words = f"! {summary(self._block.findings)}"
-            self._parts.append([framed_words([(words, self._theme.caution)], self.width, self._rail)])
+            cuts = wrap(words, inner_width(self.width) - _HANGING)
+            rows = [("  " if index else "") + words[start:end] for index, (start, end) in enumerate(cuts)]
+            style, rail = self._theme.caution, self._rail
+            self._parts.append([framed_words([(row, style)], self.width, rail) for row in rows])
 
     def _left_out(self, count: int) -> Line:
         self.leaves_out = True

@@ -8,6 +8,7 @@ import pytest
 from rich.cells import cell_len
 
 from oi_tui.engine.approval import CodeProposal, Decision, digest_of
+from oi_tui.engine.hidden_text import summary
 from oi_tui.engine.interpreter import decided
 from oi_tui.styles import themes
 from oi_tui.widgets.block import Line
@@ -94,6 +95,16 @@ def test_hidden_characters_are_drawn_and_counted() -> None:
     assert "1 hidden character" in lines[1]
     assert "⟨U+202E⟩" in lines[2]
     assert "\u202e" not in "".join(lines)
+
+
+def test_a_warning_is_never_cut() -> None:
+    block = written("a\u202e = 1\nb\u200b = 2\n\u0430b = 3\nc\u2066 = 4\nd\u2069 = 5\ne\u00ad = 6\n")
+    warning = summary(block.findings)
+    assert len(warning) > 80
+    for width in (40, 80):
+        lines = [line.strip("│ ") for line in drawn(block, width)]
+        assert lines[1].startswith("! ")
+        assert "".join(lines[1:]).replace(" ", "").startswith("!" + warning.replace(" ", ""))
 
 
 def test_control_characters_never_reach_the_screen_while_it_is_written() -> None:
