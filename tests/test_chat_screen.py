@@ -251,6 +251,40 @@ async def test_a_click_on_code_that_waits_edits_it_but_not_the_click_that_brough
         await user.until(lambda: isinstance(user.app.focused, CodeEditor))
 
 
+async def test_a_wait_for_the_model_is_said_counted_and_ends_with_the_first_words() -> None:
+    words = asyncio.Event()
+    async with talk([words, "Here it is."]) as user:
+        await user.say("hello")
+        await user.sees("· waiting for fake …")
+        await user.sees("· waiting for fake … 2 s")
+        words.set()
+        await user.sees("● Here it is.")
+        assert "waiting for" not in user.text
+
+
+async def test_stopping_while_nothing_has_come_leaves_a_word() -> None:
+    async with talk([asyncio.Event()]) as user:
+        await user.say("hello")
+        await user.sees("waiting for fake")
+        await user.pilot.press("escape")
+        await user.ends()
+        await user.sees("· stopped")
+        assert "waiting for" not in user.text
+
+
+async def test_declining_with_words_shows_what_comes_next() -> None:
+    long = "\n".join(f"line_{n} = {n}" for n in range(80))
+    async with talk([Code(long)], size=(80, 24)) as user:
+        await user.say("do it")
+        await user.is_asked()
+        assert not user.chat.transcript.canvas.is_following
+        await user.pilot.press("escape")
+        await user.say("shorter, please")
+        await user.ends()
+        await user.sees("You  shorter, please")
+        assert user.chat.transcript.canvas.is_following
+
+
 async def test_stopping_the_answer() -> None:
     async with talk(["First part.", asyncio.Event(), "Never."]) as user:
         await user.say("go")
@@ -506,7 +540,9 @@ async def test_any_size_at_any_moment() -> None:
         assert "line_29" in user.text or "line_0" in user.text
         await user.pilot.press("escape")
         await user.is_asked()
+        bar = user.chat.transcript.live.run_bar  # type: ignore[union-attr]
         while not user.session.decisions:
+            await user.until(lambda: bar.is_armed or user.session.decisions, what="the bar to listen")
             await user.pilot.press("y")
             await user.pilot.pause(0.1)
         await shake(6)
