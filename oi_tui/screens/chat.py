@@ -151,6 +151,7 @@ class ChatScreen(Screen[None]):
         else:
             self.transcript.apply(Message("user", "message", text).to_chunks())
             self._start(lambda approve, answer: session.respond(text, approve=approve, answer=answer))
+            self.transcript.wait_for(session.settings.llm.model or "the model")
 
     @work(group="magic", exit_on_error=False)
     async def _run_magic(self, session: Session, line: str) -> None:
@@ -299,7 +300,9 @@ class ChatScreen(Screen[None]):
     def action_retry(self) -> None:
         """Send the last request again."""
         if (session := self.session) is not None and self._turn is None:
+            self.transcript.action_follow()
             self._start(lambda approve, answer: session.respond(None, approve=approve, answer=answer))
+            self.transcript.wait_for(session.settings.llm.model or "the model")
 
     # -- approval ----------------------------------------------------------------------------------------------------
 
@@ -323,6 +326,7 @@ class ChatScreen(Screen[None]):
 
     def _decline_with(self, note: str) -> None:
         self._end_instead()
+        self.transcript.action_follow()
         self.transcript.decline(note)
         self.transcript.apply(Message("user", "message", note).to_chunks())
 

@@ -211,6 +211,10 @@ class LiveCode:
         if self.editor is not None:
             self.fit_editor(self.editor.wrapped_document.height)
 
+    def focus_moved(self) -> None:
+        """The bar names the keys that act where the user is."""
+        self.run_bar.is_answering = self.input_field is not None and self.input_field.has_focus_within
+
     def canvas_painted(self) -> None:
         """Say whether there is more to read."""
         if self.is_pending and self.editor is None:
@@ -251,7 +255,7 @@ class LiveCode:
     async def _close_input(self) -> None:
         field, self.input_field = self.input_field, None
         self._input_reply = None
-        self.run_bar.is_asking_input = False
+        self.run_bar.is_asking_input = self.run_bar.is_answering = False
         self.block.has_input = False
         if field is not None:
             if field.has_focus_within:

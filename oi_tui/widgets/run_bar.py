@@ -112,6 +112,8 @@ class RunBar(Widget, can_focus=True):
     language: reactive[str] = reactive("")
     is_asking_input: reactive[bool] = reactive(False)
     """Running code waits for a line."""
+    is_answering: reactive[bool] = reactive(False)
+    """The user is writing that line."""
     remark: reactive[str] = reactive("")
     """A few words at the right end."""
 
@@ -353,6 +355,8 @@ class RunBar(Widget, can_focus=True):
 
     def hints(self) -> list[Hint]:
         """What can be done now, most important first."""
+        if self.mode is BarMode.RUNNING and self.is_answering:
+            return [("enter", "answer", ""), ("esc", "interrupt", "interrupt")]
         hints = [(key, label.format(language=self.language), action) for key, label, action in _HINTS[self.mode]]
         if not self.is_edited:
             hints = [hint for hint in hints if hint[2] not in ("diff", "revert")]

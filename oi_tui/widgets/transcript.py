@@ -33,10 +33,13 @@ from oi_tui.widgets.finder import Finder
 from oi_tui.widgets.image_block import ImageBlock
 from oi_tui.widgets.input_request import InputRequestField
 from oi_tui.widgets.live_code import LiveCode
+from oi_tui.widgets.notice_block import NoticeBlock
 from oi_tui.widgets.rich_block import RichBlock
 from oi_tui.widgets.run_bar import RunBar
 
 WHEEL_LINES = 3
+CALM_WAIT = 2
+"""Seconds from which on a wait for the model is counted on the screen."""
 
 
 class Transcript(Widget, can_focus=True):
@@ -157,6 +160,7 @@ class Transcript(Widget, can_focus=True):
         self._builder = BlockBuilder(self.canvas)
         self._click_guard = ClickGuard()
         self._clock: Timer | None = None
+        self._wait: tuple[NoticeBlock, Timer] | None = None  # what says that an answer is waited for
         self._behind: list[Block] = []
         self.finder = Finder(self.canvas)
         self._edit_next = False  # the next proposal is the user's own: open the editor on it
@@ -181,6 +185,9 @@ class Transcript(Widget, can_focus=True):
 
     def apply(self, chunks: Iterable[Chunk]) -> None:
         """Put chunks where they belong."""
+        chunks = list(chunks)
+        if chunks:
+            self._end_wait()
         with self.canvas.changes():
             for chunk in chunks:
                 self._builder.feed(chunk)
@@ -210,6 +217,7 @@ class Transcript(Widget, can_focus=True):
 
     def clear(self) -> None:
         """Show nothing."""
+        self._end_wait()
         self.cursor = None
         self.canvas.clear()
         self._builder = BlockBuilder(self.canvas)
@@ -242,8 +250,33 @@ class Transcript(Widget, can_focus=True):
         """A turn begins."""
         self._builder.begin_turn()
 
+    def wait_for(self, who: str) -> None:
+        """Say that an answer is waited for, until the first chunk comes."""
+        self._end_wait()
+        notice, began = NoticeBlock("wait", f"waiting for {who} …"), monotonic()
+
+        def tick() -> None:
+            if (seconds := int(monotonic() - began)) >= CALM_WAIT:
+                notice.set_text(f"waiting for {who} … {seconds} s")
+                self.canvas.redraw(notice)
+
+        self._wait = (notice, self.set_interval(1.0, tick))
+        self.canvas.add(notice)
+
+    def _end_wait(self) -> bool:
+        """The wait is over. True if there was one."""
+        if self._wait is None:
+            return False
+        (notice, timer), self._wait = self._wait, None
+        timer.stop()
+        if notice in self.canvas.blocks:
+            self.canvas.take_out(notice)
+        return True
+
     def end_turn(self, *, stopped: bool) -> None:
         """The turn is over. Blocks that are not finished say so, their widgets go."""
+        if self._end_wait() and stopped:
+            self.canvas.add(NoticeBlock("said", "stopped"))
         with self.canvas.changes():
             self._builder.end_turn(stopped=stopped)
         self._edit_next = self._is_own_run = False
@@ -464,6 +497,7 @@ class Transcript(Widget, can_focus=True):
     def on_descendant_focus(self) -> None:
         if self.live is not None:
             self.cursor = self.live.block
+            self.live.focus_moved()
 
     @on(events.Blur)
     @on(events.DescendantBlur)
@@ -473,6 +507,8 @@ class Transcript(Widget, can_focus=True):
     def _forget_cursor(self) -> None:
         if not self.has_focus_within:
             self.cursor = None
+        if self.live is not None:
+            self.live.focus_moved()
 
     def on_key(self, event: events.Key) -> None:
         """Typing goes to the prompt."""
