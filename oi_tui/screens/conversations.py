@@ -86,6 +86,7 @@ class ConversationsScreen(Screen[Choice | None]):
         self._store = store
         self._current = current
         self._all: list[ConversationInfo] = []
+        self._every: list[Entry] = []
         self._titles: list[str] = []
         self._in_words = False
         self._with_archive = False
@@ -128,7 +129,8 @@ class ConversationsScreen(Screen[Choice | None]):
     def _reload(self, keep: str | None = None) -> None:
         """Read the list again: what fits the screen at once, the rest in a thread."""
         try:
-            self._take(self._store.listing(archived=None if self._with_archive else False, limit=_FIRST))
+            first = self._store.listing(archived=None if self._with_archive else False, limit=_FIRST)
+            self._take(first, entries_of(first))
         except EngineError as error:
             self._say(str(error))
         self._show(keep or self._current)
@@ -143,13 +145,13 @@ class ConversationsScreen(Screen[Choice | None]):
             self._say(str(error))
             return
         entry = self.browser.entry
-        self._take(listed)
+        self._take(listed, await asyncio.to_thread(entries_of, listed))
         if not self._in_words:
             self._show(keep or (entry.conversation.id if entry is not None else None))
 
-    def _take(self, listed: list[ConversationInfo]) -> None:
+    def _take(self, listed: list[ConversationInfo], rows: tuple[list[Entry], list[str]]) -> None:
         self._all = listed
-        self._titles = []  # made with the first key that is typed
+        self._every, self._titles = rows
         total = f"{len(listed):,}".replace(",", " ") + ("+" if len(listed) == _FIRST else "")
         self.query_one("#browser-heading", Static).update(f"Conversations · {total}")
 
@@ -159,14 +161,10 @@ class ConversationsScreen(Screen[Choice | None]):
             return
         words = self._filter.casefold().split()
         if words:
-            self._titles = self._titles or [info.title.casefold() for info in self._all]
-            found = [
-                Entry(info)
-                for info, title in zip(self._all, self._titles, strict=True)
-                if all(w in title for w in words)
-            ]
+            pairs = zip(self._every, self._titles, strict=True)
+            found = [entry for entry, title in pairs if all(word in title for word in words)]
         else:
-            found = [Entry(info) for info in self._all]
+            found = self._every
         self._offer(found, keep)
 
     def _offer(self, entries: Sequence[Entry], keep: str | None = None) -> None:
@@ -179,7 +177,7 @@ class ConversationsScreen(Screen[Choice | None]):
     @work(exclusive=True, group="search", exit_on_error=False)
     async def _search(self, words: str) -> None:
         if not words.strip():
-            self._offer([Entry(info) for info in self._all])
+            self._offer(self._every)
             return
         try:
             hits = await asyncio.to_thread(self._store.search, words)
@@ -390,6 +388,11 @@ class ConversationsScreen(Screen[Choice | None]):
 
     def _say(self, text: str) -> None:
         self.query_one("#browser-said", Static).update(sanitise_line(text, 300))
+
+
+def entries_of(listed: Sequence[ConversationInfo]) -> tuple[list[Entry], list[str]]:
+    """Entries, and their titles as they are filtered."""
+    return [Entry(info) for info in listed], [info.title.casefold() for info in listed]
 
 
 def preview_of(entry: Entry, rows: Sequence[tuple[str, str, str, str]]) -> Content:

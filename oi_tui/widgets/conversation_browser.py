@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -21,8 +21,7 @@ from oi_tui.engine.store.reading import ConversationInfo
 from oi_tui.rendering.sanitise import sanitise_line
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A row of the list: a conversation, and where something was found in it the message and the line."""
 
     conversation: ConversationInfo
