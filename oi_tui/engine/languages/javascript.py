@@ -12,7 +12,7 @@ from oi_tui.engine.languages.run import Run
 
 
 class JavaScript(ProcessLanguage):
-    """See `drivers/javascript.js` for how blocks are run."""
+    """See `drivers/javascript/main.js` for how blocks are run."""
 
     name = "javascript"
     title = "JavaScript"
@@ -24,7 +24,7 @@ class JavaScript(ProcessLanguage):
         return f"Node.js {self._version}".strip() + f", {self._program()}"
 
     def command(self, folder: Path) -> Sequence[str]:
-        return [self._program(), str(DRIVERS / "javascript.js"), str(folder)]
+        return [self._program(), str(DRIVERS / "javascript" / "main.js"), str(folder)]
 
     def submit(self, process: PtyProcess, code: Path) -> None:
         process.send(f"run {code}")

@@ -1,6 +1,6 @@
-"""What all languages share that are one process in a terminal: running, watching, answering, stopping, ending.
+"""What all languages share that are one process in a terminal: running, watching, answering, stopping.
 
-A subclass says how its program is started and how code is handed to it, and reads what its driver reports:
+A subclass says how code is handed to its program, whose driver reports:
 
     version <number>
     ready [<version>]       it takes code now
@@ -15,23 +15,22 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import os
 import signal
-from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Sequence
+from abc import abstractmethod
+from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import ClassVar
 
 from oi_tui.engine.approval import Answerer, ApprovedCode, InputCancelled, InputRequest
 from oi_tui.engine.errors import LanguageError
+from oi_tui.engine.languages.kept_process import KeptProcess
 from oi_tui.engine.languages.place import Place
 from oi_tui.engine.languages.process_tree import describe_status
 from oi_tui.engine.languages.pty_process import PtyProcess
 from oi_tui.engine.languages.run import Run
-from oi_tui.engine.languages.terminal import SETTINGS, last_line
+from oi_tui.engine.languages.terminal import last_line
 from oi_tui.engine.languages.terminal_input import SURE, Waiting, waiting_for_input
-from oi_tui.engine.lmc import Chunk, notice
+from oi_tui.engine.lmc import Chunk
 
 TICK = 0.03
 """Seconds between two looks at a line that is sampled, and at whether the code waits for input."""
@@ -51,56 +50,24 @@ DRIVERS = Path(__file__).with_name("drivers")
 _BIG_IMAGE = 64 * 1024 * 1024
 
 
-class ProcessLanguage(ABC):
+class ProcessLanguage(KeptProcess):
     """A `Language` that is one persistent process. Subclasses are declared by their class variables."""
 
-    name: str
-    title: str
     aliases: tuple[str, ...] = ()
     file_extension: str
-    start_timeout: ClassVar[float] = 20.0
-    """Seconds until a program that does not say it is ready is given up."""
-    state: ClassVar[str] = "its variables are gone"
-    """What is lost with the process."""
 
     def __init__(self, *, place: Place | None = None) -> None:
-        self._place = place or Place()
-        self._process: PtyProcess | None = None
-        self._starting: asyncio.Task[PtyProcess] | None = None
+        super().__init__(place=place)
         self._settling: asyncio.Task[None] | None = None
         self._run: Run | None = None
-        self._version = ""
         self._count = 0
         """Blocks so far. Each lies in a file of its own, so that functions can be told apart by their file."""
-        self._news: list[str] = []
-        self._has_state = False
-        """Whether the process has run any code."""
-        self._burials: set[asyncio.Task[None]] = set()
-        """Processes that ended by themselves and are being cleared up."""
 
     # What a subclass says ----------------------------------------------------------------------------------------
 
     @abstractmethod
-    def command(self, folder: Path) -> Sequence[str]:
-        """The program and its arguments. The FIFOs `events` and `commands` are made in `folder` afterwards."""
-
-    @abstractmethod
     def submit(self, process: PtyProcess, code: Path) -> None:
         """Hand over code, which lies in this file (0600), byte for byte as approved."""
-
-    def environment(self) -> dict[str, str]:
-        return {**self._place.environment, **SETTINGS}
-
-    def prepare(self, folder: Path) -> None:  # noqa: B027 (most have nothing to prepare)
-        """Write what the program needs into its private folder, before it starts."""
-
-    def say_goodbye(self, process: PtyProcess) -> None:
-        """Ask the program to leave by itself. It will be told by SIGTERM at once and by SIGKILL soon."""
-        return None
-
-    def introduce(self, process: PtyProcess) -> None:
-        """Say what has to be said to the started program before it is ready."""
-        return None
 
     def sample_line(self, process: PtyProcess, run: Run) -> int | None:
         """The line executed now, for languages whose line is looked up from outside."""
@@ -129,15 +96,6 @@ class ProcessLanguage(ABC):
     def is_running(self) -> bool:
         return self._run is not None
 
-    @property
-    def cwd(self) -> Path:
-        """Where the process works now, as far as is known."""
-        return self._place.cwd
-
-    async def warm(self) -> None:
-        with contextlib.suppress(LanguageError):
-            await self._ready()
-
     async def run(self, code: ApprovedCode, *, answer: Answerer) -> AsyncGenerator[Chunk, None]:
         if self._run is not None:
             raise LanguageError(f"{self.title} is still busy with other code.", "Wait for it, or stop it first.")
@@ -148,13 +106,11 @@ class ProcessLanguage(ABC):
             process = await self._ready()
             for told in self.take_notices():
                 yield told
-            if not run.interrupted:  # while it started
-                run.begin()
-                self._submit(process, run)
-                if (line := self.first_line(run)) is not None:
-                    for chunk in run.at_line(line):
-                        yield chunk
             try:
+                if not run.interrupted:  # while it started
+                    self._submit(process, run)
+                    for chunk in run.at_line(self.first_line(run) or 0):
+                        yield chunk
                 while run.begun:
                     for chunk in self._advance(process, run):
                         yield chunk
@@ -174,11 +130,6 @@ class ProcessLanguage(ABC):
             yield told
         if run.fault is not None:
             raise run.fault
-
-    def take_notices(self) -> list[Chunk]:
-        """See `TellsLater`: a process that ended with its state while nobody listened."""
-        news, self._news = self._news, []
-        return [notice("kernel", text) for text in news]
 
     async def interrupt(self) -> None:
         if self._run is None:
@@ -201,99 +152,6 @@ class ProcessLanguage(ABC):
             self._process.process.release()
         await self._end()
 
-    def background(self) -> list[tuple[int, str]]:
-        """What the code left running: pid and command line. Blocks a few milliseconds."""
-        return self._process.process.background() if self._process is not None else []
-
-    # Starting and ending -----------------------------------------------------------------------------------------
-
-    async def _ready(self) -> PtyProcess:
-        """The live process, started if there is none. Several callers share one start."""
-        if self._process is not None and self._process.has_ended:
-            await self._buried(self._process)
-        if self._process is not None:
-            return self._process
-        if self._starting is None:
-            self._starting = asyncio.create_task(self._start())
-            self._starting.add_done_callback(self._started)
-        return await asyncio.shield(self._starting)
-
-    def _started(self, task: asyncio.Task[PtyProcess]) -> None:
-        self._starting = None
-        if not task.cancelled():
-            task.exception()  # whoever waited has seen it
-
-    async def _start(self) -> PtyProcess:
-        process = await self._spawn()
-        try:
-            self.introduce(process)
-            await self._until_ready(process)
-        except BaseException:
-            await process.close(grace=0)
-            raise
-        process.listening = False
-        self._process = process
-        self._has_state = False
-        return process
-
-    async def _spawn(self) -> PtyProcess:
-        def command(folder: Path) -> Sequence[str]:
-            self.prepare(folder)
-            return self.command(folder)
-
-        try:
-            cwd = self.cwd if self.cwd.is_dir() else self._place.cwd
-            return await PtyProcess.start(command, env=self.environment(), cwd=cwd, title=self.name)
-        except OSError as error:
-            what = f"{self.title} could not be started: {error.strerror or error}."
-            raise LanguageError(what, "Is it installed?") from error
-
-    async def _until_ready(self, process: PtyProcess) -> None:
-        said = ""
-        try:
-            async with asyncio.timeout(self.start_timeout):
-                while True:
-                    said = (said + process.take_output())[-4000:]
-                    for line in process.take_events():
-                        verb, _, argument = line.partition(" ")
-                        if verb in ("ready", "version") and argument:
-                            self._version = argument
-                        if verb in ("ready", "end"):
-                            process.take_all_output()  # greetings and the like: not the output of any code
-                            return
-                    if process.returncode is not None:
-                        said += process.take_all_output()
-                        raise LanguageError(
-                            f"{self.title} could not be started: it {describe_status(process.returncode)}.",
-                            _last_words(said),
-                        )
-                    await process.changed(None)
-        except TimeoutError:
-            what = f"{self.title} was not ready after {self.start_timeout:.0f} s."
-            raise LanguageError(what, _last_words(said)) from None
-
-    async def _buried(self, process: PtyProcess) -> None:
-        """The process ended on its own: clear up, and say what is gone."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(1):
-                await process.process.wait()
-        if self._process is process:
-            self._process = None
-            if not self._news and self._has_state:
-                self._news.append(f"{self.title} {describe_status(process.returncode or 0)}; {self.state}.")
-        await process.close(grace=0.2)
-
-    async def _end(self) -> None:
-        if self._starting is not None:
-            self._starting.cancel()
-            with contextlib.suppress(asyncio.CancelledError, LanguageError):
-                await self._starting
-        process, self._process = self._process, None
-        if process is not None:
-            self.say_goodbye(process)
-            await process.close()
-        await asyncio.gather(*self._burials, return_exceptions=True)
-
     # Running -----------------------------------------------------------------------------------------------------
 
     def _submit(self, process: PtyProcess, run: Run) -> None:
@@ -302,8 +160,12 @@ class ProcessLanguage(ABC):
         self._count += 1
         self._has_state = True
         path = process.folder / f"block-{self._count}.{self.file_extension}"
-        path.write_bytes(_bytes_of(run.code.code))
-        path.chmod(0o600)
+        try:
+            path.write_bytes(_bytes_of(run.code.code))
+            path.chmod(0o600)
+        except OSError as error:
+            raise LanguageError(f"The code could not be written to {path.parent}: {error.strerror}.") from error
+        run.begin()
         self.submit(process, path)
 
     def _advance(self, process: PtyProcess, run: Run) -> list[Chunk]:
@@ -337,12 +199,8 @@ class ProcessLanguage(ABC):
 
     def _on_death(self, process: PtyProcess, run: Run) -> list[Chunk]:
         status = process.returncode or 0
-        if self._process is process:
-            self._process = None
         how = run.ended_by_us or describe_status(status)
-        self._news = [f"{self.title} {how}; {self.state}. The next block starts a new one."]
-        self._burials.add(burial := asyncio.create_task(process.close(grace=0.2)))
-        burial.add_done_callback(self._burials.discard)
+        self._has_died(process, how)
         run.died = f"{self.title} {how}."
         return run.end(status)
 
@@ -459,11 +317,6 @@ async def _asked(answer: Answerer, request: InputRequest) -> str | None:
         return await answer(request)
     except InputCancelled:
         return None
-
-
-def _last_words(text: str) -> str:
-    words = last_line(text.rstrip())
-    return f"Its last words: {words}" if words else ""
 
 
 def first_code_line(text: str, *comment: str) -> int:
