@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 from typing import TYPE_CHECKING
 
 from oi_tui.engine.lmc import notice
@@ -9,6 +11,7 @@ from oi_tui.engine.rebuild import PastRun, past_runs
 
 if TYPE_CHECKING:
     from oi_tui.engine.session import Session
+    from oi_tui.engine.store.store import Store
     from oi_tui.screens.chat import ChatScreen
 
 
@@ -33,3 +36,14 @@ def lost_state(runs: list[PastRun]) -> str:
     """What the user has to know about a kernel that has forgotten."""
     count = "the block" if len(runs) == 1 else f"the {len(runs)} blocks"
     return f"The kernel is new: what {count} above defined is gone. F8 lists them and runs them again, in order."
+
+
+async def offer_import(store: Store) -> str:
+    """On the first start: words about Open Interpreter's conversations, if they are here. Later: tidies up."""
+    if store.path.exists():
+        store.sweep()
+        return ""
+    reader = await asyncio.to_thread(importlib.import_module, "oi_tui.engine.store.open_interpreter")
+    if (folder := await asyncio.to_thread(reader.find_folder)) is None:
+        return ""
+    return f"Open Interpreter's conversations are in {folder}. “oi-tui import” brings them in; they stay there too."

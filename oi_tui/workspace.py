@@ -108,6 +108,11 @@ class Workspace(Window):
         self.session_opened()
         garbage.set_aside()
         await self.session.prewarm()
+        if self.sessions is not None and self.settings.conversation_history:
+            from oi_tui.resuming import offer_import
+
+            if offer := await offer_import(self.sessions.store):
+                self.notify(offer, markup=False, timeout=20)
 
     def session_opened(self) -> None:
         """The first session is there. For subclasses."""

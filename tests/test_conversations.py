@@ -185,6 +185,16 @@ async def test_an_empty_store_says_so(store: Store) -> None:
     assert list(store.folder.rglob("*")) == []
 
 
+async def test_conversations_of_open_interpreter_are_offered_on_the_first_start(
+    store: Store, empty_machine: Path
+) -> None:
+    folder = empty_machine / ".config" / "open-interpreter" / "conversations"
+    folder.mkdir(parents=True)
+    (folder / "a.json").write_text("[]")
+    async with app(store) as (running, pilot, _):
+        await until(pilot, lambda: any("oi-tui import" in note.message for note in running._notifications))
+
+
 async def test_streamed_and_resumed_are_the_same_blocks(store: Store) -> None:
     """Edits, errors, pictures, a decline and an error of the model, in two languages."""
     from oi_tui.engine.approval import Decision
