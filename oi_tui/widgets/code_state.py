@@ -24,7 +24,7 @@ class CodeState(StrEnum):
     INCOMPLETE = "incomplete"
     """Received only in part; it cannot be run."""
     NOT_RUN = "not run"
-    """Nobody decided about it: an earlier block was declined, the conversation was left, or the engine cannot run it."""
+    """Nobody decided about it (an earlier block was declined, the conversation left), or the engine cannot run it."""
 
     @property
     def is_pending(self) -> bool:
