@@ -24,6 +24,7 @@ EXPANDED_ROWS = 1000
 """Rows shown when everything is expanded; more is for the full-size pane."""
 _LONGEST_ROWS_OF_LINE = EXPANDED_ROWS
 _LONGEST_TRACEBACK = 200
+_RULE = re.compile(r"-{3,200}")
 _LAST_LINE_OF_ERROR = re.compile(r"(?:[\w.]+(?:Error|Exception|Exit|Iteration|Warning)|KeyboardInterrupt)\b")
 
 Row = tuple[StyledText, str, bool]
@@ -96,7 +97,7 @@ class OutputLines:
             hidden = self.terminal.end - shown - at_top
         hint = "   enter opens all" if whole else "   space shows more, enter opens all"
         words = [
-            (f"⋯ {grouped(hidden)} line{'s' if hidden != 1 else ''}", theme.quiet),
+            (f"⋯ {self._count(hidden)}", theme.quiet),
             (hint, theme.faint),
         ]
         return [
@@ -104,6 +105,13 @@ class OutputLines:
             [framed_words(words, width, rail)],
             [self._line(row, width, theme, rail) for row in tail],
         ]
+
+    def _count(self, hidden: int) -> str:
+        """Lines that are left out, in words. The pieces in which an endless line is kept are one line, a long one."""
+        newest = range(max(self.terminal.first, self.terminal.end - EXPANDED_ROWS), self.terminal.end)
+        pieces = sum(self.terminal.is_joined(number) for number in newest)
+        count = max(1, hidden - pieces)
+        return f"{grouped(count)} {'very long ' if pieces else ''}line{'s' if count != 1 else ''}"
 
     def _print_head(self, text: str) -> str:
         """Print up to the end of the head, and keep that: the terminal text drops its oldest lines."""
@@ -155,7 +163,8 @@ class OutputLines:
 def _rows(pieces: StyledText, room: int, *, joined: bool) -> Iterator[Row]:
     """A line of output cut into rows, as a terminal cuts it."""
     text = "".join(piece for piece, _ in pieces)
-    cuts = hard_wrap(text, room)
+    # The rule above a traceback is as wide as a terminal without our rails: cut it, a second row says nothing.
+    cuts = [Wrapped(0, min(len(text), room))] if _RULE.fullmatch(text) else hard_wrap(text, room)
     for index, cut in enumerate(cuts[:_LONGEST_ROWS_OF_LINE]):
         is_last = index == len(cuts) - 1
         yield _slice(pieces, cut), text[cut.start : cut.end], not is_last or joined

@@ -300,6 +300,21 @@ def test_long_output_keeps_head_and_tail_and_counts_the_rest() -> None:
     assert any("100 000 lines" in line for line in done)
 
 
+def test_the_rule_above_a_traceback_takes_one_row() -> None:
+    block = waiting("1 / 0")
+    block.start_running()
+    block.print("-" * 75 + "\nZeroDivisionError\n")
+    assert [line for line in drawn(block) if "---" in line] == ["│ " + "-" * (WIDTH - 4) + " │"]
+
+
+def test_a_line_without_end_is_called_long() -> None:
+    block = waiting("print('x' * 2**20)")
+    block.start_running()
+    block.print("x" * 2**20 + "\n")
+    for width in (WIDTH, 100):
+        assert "⋯ 1 very long line" in "\n".join(drawn(block, width))
+
+
 def test_a_progress_bar_is_one_line() -> None:
     block = waiting("x")
     decide(block, Decision.run())

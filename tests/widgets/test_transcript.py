@@ -421,7 +421,7 @@ async def test_input_is_answered_under_the_block() -> None:
         await pilot.pause()
         assert "input: Name [red]?" in screen_text(stage.app)
         stage.transcript.live.focus()  # type: ignore[union-attr]
-        await until(pilot, lambda: "enter answer  esc interrupt" in screen_text(stage.app), what="the keys of the field")
+        await until(pilot, lambda: "enter answer  esc interrupt" in screen_text(stage.app), what="its keys")
         await pilot.press("A", "d", "a")
         stage.transcript.live.input_field._armed_at = 0  # type: ignore[union-attr]
         await pilot.press("enter")
