@@ -34,13 +34,17 @@ def enter(chat: ChatScreen, session: Session, *, message: str | None = None) -> 
 
 def lost_state(runs: list[PastRun]) -> str:
     """What the user has to know about a kernel that has forgotten."""
-    count = "the block" if len(runs) == 1 else f"the {len(runs)} blocks"
-    return f"The kernel is new: what {count} above defined is gone. F8 lists them and runs them again, in order."
+    if len(runs) == 1:
+        return "The kernel is new: what the block above defined is gone. F8 runs it again."
+    return f"The kernel is new: what {len(runs)} blocks above defined is gone. F8 lists them and runs them again, in order."
 
 
 async def offer_import(store: Store) -> str:
     """On the first start: words about Open Interpreter's conversations, if they are here. Later: tidies up."""
     if store.path.exists():
+        await asyncio.to_thread(
+            importlib.import_module, "oi_tui.screens.conversations"
+        )  # so that the list opens at once
         store.sweep()
         return ""
     reader = await asyncio.to_thread(importlib.import_module, "oi_tui.engine.store.open_interpreter")
