@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from oi_tui.engine.session import Session
     from oi_tui.screens.conversations import Choice as ConversationChoice
     from oi_tui.screens.welcome import Choice
+    from oi_tui.widgets.top_bar import TopBar
 
 
 class OiApp(Workspace):
@@ -147,6 +148,15 @@ class OiApp(Workspace):
             self.theme = settings.theme
         await use_settings(self.session, settings)
         self.chat.attach(self.session)
+
+    async def on_top_bar_part_clicked(self, event: TopBar.PartClicked) -> None:
+        match event.part:
+            case "mode":
+                await self.run_action("screen.mode")
+            case "model":
+                self.action_choose_model()
+            case "kernel":
+                self.action_panel()
 
     # -- commands ----------------------------------------------------------------------------------------------------
 

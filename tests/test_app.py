@@ -220,6 +220,17 @@ async def test_safe_mode_forbids_running_everything() -> None:
             assert not fake.settings.auto_run
 
 
+async def test_what_the_first_row_says_can_be_clicked() -> None:
+    async with opened() as (app, pilot, _):
+        row = shown(app).splitlines()[0]
+        await pilot.click(TopBar, offset=(row.index("ask"), 0))
+        assert app.chat.mode is Mode.RULES
+        await pilot.pause()
+        row = shown(app).splitlines()[0]
+        await pilot.click(TopBar, offset=(row.index("fake"), 0))
+        await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+
+
 # -- quitting --------------------------------------------------------------------------------------------------------
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
+from textual import events
 from textual.content import Content
+from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
@@ -12,7 +15,8 @@ from oi_tui.rendering.sanitise import sanitise_line
 from oi_tui.widgets.component_style import component_style
 from oi_tui.widgets.status_bar import KernelState, Mode, Status
 
-_LONGEST_MODEL = 28
+_LONGEST = 28
+_BETWEEN = " · "
 _BUSY = frozenset({KernelState.STARTING, KernelState.RUNNING, KernelState.WAITING})
 
 
@@ -46,11 +50,23 @@ class TopBar(Widget):
     }
     ALLOW_SELECT = False
 
+    @dataclass
+    class PartClicked(Message):
+        """ "mode", "model" or "kernel" was clicked."""
+
+        top_bar: TopBar
+        part: str
+
+        @property
+        def control(self) -> TopBar:
+            return self.top_bar
+
     heading: reactive[str] = reactive("")
     status: reactive[Status] = reactive(Status())
 
     def render(self) -> Content:
-        right = self._right()
+        between = Content.assemble((_BETWEEN, component_style(self, "top-bar--quiet")))
+        right = between.join(content for _, content in self._parts())
         room = max(0, self.content_size.width - right.cell_length - 2)
         left = self._left().truncate(room, ellipsis=True)
         gap = max(1, self.content_size.width - left.cell_length - right.cell_length)
@@ -60,15 +76,25 @@ class TopBar(Widget):
         brand, heading = component_style(self, "top-bar--brand"), component_style(self, "top-bar--heading")
         return Content.assemble(("OI", brand), "  ", (sanitise_line(self.heading, 200), heading))
 
-    def _right(self) -> Content:
+    def _parts(self) -> list[tuple[str, Content]]:
+        """What stands at the right: (name of the part, how it is shown)."""
         status, quiet = self.status, component_style(self, "top-bar--quiet")
         if status.mode is Mode.RUN_ALL:
-            mode = (f" {status.mode} ", component_style(self, "top-bar--danger"))
+            mode = Content.assemble((f" {status.mode} ", component_style(self, "top-bar--danger")))
         else:
-            mode = (str(status.mode), quiet)
-        content = Content.assemble(mode, (f" · {sanitise_line(status.short_model, _LONGEST_MODEL)}", quiet))
+            mode = Content.assemble((str(status.mode), quiet))
+        parts = [("mode", mode), ("model", Content.assemble((sanitise_line(status.short_model, _LONGEST), quiet)))]
         if status.kernel:
-            state_style = component_style(self, "top-bar--busy") if status.kernel_state in _BUSY else quiet
-            kernel = sanitise_line(status.kernel, _LONGEST_MODEL)
-            content += Content.assemble((f" · {kernel} ", quiet), (str(status.kernel_state), state_style))
-        return content
+            state = component_style(self, "top-bar--busy") if status.kernel_state in _BUSY else quiet
+            kernel = sanitise_line(status.kernel, _LONGEST)
+            parts.append(("kernel", Content.assemble((f"{kernel} ", quiet), (str(status.kernel_state), state))))
+        return parts
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        end = self.size.width - self.styles.padding.right
+        for part, content in reversed(self._parts()):
+            if end - content.cell_length <= event.x < end:
+                self.post_message(self.PartClicked(self, part))
+                return
+            end -= content.cell_length + len(_BETWEEN)
