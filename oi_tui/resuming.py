@@ -36,7 +36,8 @@ def lost_state(runs: list[PastRun]) -> str:
     """What the user has to know about a kernel that has forgotten."""
     if len(runs) == 1:
         return "The kernel is new: what the block above defined is gone. F8 runs it again."
-    return f"The kernel is new: what {len(runs)} blocks above defined is gone. F8 lists them and runs them again, in order."
+    count = f"{len(runs)} blocks"
+    return f"The kernel is new: what {count} above defined is gone. F8 lists them and runs them again, in order."
 
 
 async def offer_import(store: Store) -> str:
