@@ -34,7 +34,8 @@ from textual.drivers._writer_thread import WriterThread
 from textual.drivers.linux_driver import LinuxDriver
 from textual.geometry import Size
 
-from oi_tui.terminal_modes import CANCEL, ENTER, KEEP_TITLE, KITTY_ON, MOUSE_ON, QUERIES, RESTORE, AltEnter
+from oi_tui.terminal_input import Pasted, TerminalInput
+from oi_tui.terminal_modes import CANCEL, ENTER, KEEP_TITLE, KITTY_ON, MOUSE_ON, QUERIES, RESTORE
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -257,7 +258,7 @@ class TerminalDriver(LinuxDriver):
 
     def _read_until_exit(self) -> None:
         parser = XTermParser(self._debug)
-        pastes = AltEnter()
+        stream = TerminalInput()
         decode = getincrementaldecoder("utf-8")("replace").decode
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
@@ -270,7 +271,8 @@ class TerminalDriver(LinuxDriver):
                     data = os.read(self.fileno, 64 * 1024)
                     if not data:
                         raise TerminalGone
-                    self._process(parser.feed(pastes.mend(decode(data))))
+                    for piece in stream.feed(decode(data)):
+                        self._process([events.Paste(piece.text)] if isinstance(piece, Pasted) else parser.feed(piece))
                 self._process(parser.tick())
         with contextlib.suppress(EOFError, ParseError):
             for _ in parser.feed(""):

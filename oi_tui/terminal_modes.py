@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START
-
 KEEP_TITLE = "\x1b[22;0t"
 ENTER = KEEP_TITLE + (
     "\x1b[?1049h"  # alternate screen
@@ -27,18 +25,3 @@ RESTORE = (
 
 CANCEL = b"\x18\x1b\\"
 """Ends a sequence that was cut off."""
-
-
-class AltEnter:
-    """Terminals without the kitty protocol send Alt+Enter as Escape and Return, which Textual takes for Return."""
-
-    def __init__(self) -> None:
-        self._inside_paste = False
-
-    def mend(self, data: str) -> str:
-        """Input with Alt+Enter in the form Textual knows. Pasted text is left alone."""
-        starts, ends = data.rfind(BRACKETED_PASTE_START), data.rfind(BRACKETED_PASTE_END)
-        untouched = self._inside_paste or starts >= 0
-        if starts != ends:
-            self._inside_paste = starts > ends
-        return data if untouched else data.replace("\x1b\r", "\x1b[13;3u")
