@@ -53,7 +53,11 @@ async def edit_text(app: App[Any], text: str, *, extension: str = "md") -> str |
         try:
             with app.batch_update(), _standing_aside(), app.suspend():
                 process = await asyncio.create_subprocess_exec(*command, str(path))
-                status = await process.wait()
+                try:
+                    status = await process.wait()
+                finally:
+                    if process.returncode is None:  # the app is leaving
+                        process.terminate()
         except SuspendNotSupported:
             raise NoEditor("This terminal cannot be handed over to an editor.") from None
         except OSError as error:

@@ -192,3 +192,36 @@ def test_odd_environments_start(environ: dict[str, str]) -> None:
         program.type("\x11")
         assert program.wait() == 0
         assert_clean(program)
+
+
+def test_the_editor_gets_the_terminal_and_gives_back_the_text(tmp_path: Path) -> None:
+    editor = tmp_path / "editor.sh"
+    editor.write_text('#!/bin/sh\nstty -a | tr "\\n" " "\nprintf "edited outside" > "$1"\n')
+    editor.chmod(0o700)
+    with PtyProgram(OI_TUI, {"EDITOR": str(editor)}) as program:
+        program.expect("ready")
+        program.type("draft")
+        program.type("\x07")
+        program.expect(" icanon ")
+        program.expect("edited outside")
+        program.type("\x03\x11")
+        assert program.wait() == 0
+        assert_clean(program)
+
+
+def test_leaving_while_the_editor_is_open_ends_the_editor(tmp_path: Path) -> None:
+    mark = f"editor-{os.getpid()}-{time.monotonic_ns()}"
+    editor = tmp_path / "editor.sh"
+    editor.write_text("#!/bin/sh\necho editing\nexec sleep 600\n")
+    editor.chmod(0o700)
+    with PtyProgram(OI_TUI, {"EDITOR": str(editor), "OI_TEST_MARK": mark}) as program:
+        program.expect("ready")
+        program.type("\x07")
+        program.expect("editing")
+        os.kill(program.pid, signal.SIGTERM)
+        assert program.wait() == 128 + signal.SIGTERM
+        assert_clean(program)
+    deadline = time.monotonic() + 60
+    while any("sleep" in process for process in _processes_with(mark)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
