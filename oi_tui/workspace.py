@@ -206,7 +206,9 @@ class Workspace(Window):
 
     def _name_conversation(self) -> None:
         """The first request names the conversation, and the window."""
-        bar = self.chat.query_one(TopBar)
+        bar = next(iter(self.chat.query(TopBar)), None)
+        if bar is None:  # the screen is on its way out
+            return
         if not bar.heading and self.session is not None:
             history = self.session.history
             requests = (message.text for message in history if (message.role, message.type) == ("user", "message"))
