@@ -28,7 +28,7 @@ WORDS = "Words in prompts, answers, code and outputs; Tab goes back to titles"
 _FIRST = 200
 """Conversations that are read before the first paint."""
 _WRITTEN_PATIENCE = 3.0
-_PREVIEW_AFTER = 0.08
+_PREVIEW_AFTER = 0.2
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ def with_prefix(connection: sqlite3.Connection, prefix: str) -> list[Conversatio
 
 
 def preview(
-    connection: sqlite3.Connection, conversation: str, *, around: str | None = None, limit: int = 40
+    connection: sqlite3.Connection, conversation: str, *, around: str | None = None, limit: int = 20
 ) -> list[tuple[str, str, str, str]]:
     """(id, role, type, text) of some messages: from the beginning, or from a little before message `around`."""
     rows = connection.execute(
