@@ -267,8 +267,8 @@ class ProcessLanguage(KeptProcess):
             match step:
                 case "interrupt":
                     self.send_interrupt(process)
-                case "close input" if waiting_for_input(process.terminal, "", SURE):
-                    process.terminal.write(b"\x04")  # many runtimes do not interrupt a blocking read
+                case "close input":
+                    self.close_input(process)
                 case "terminate what it runs" if not process.in_foreground:
                     process.signal_foreground(signal.SIGTERM)
                 case "kill what it runs" if not process.in_foreground:
@@ -282,6 +282,11 @@ class ProcessLanguage(KeptProcess):
     def send_interrupt(self, process: PtyProcess) -> None:
         """Make the running code stop, keeping the state."""
         process.interrupt()
+
+    def close_input(self, process: PtyProcess) -> None:
+        """Let a program that still reads read the end: many runtimes do not interrupt a blocking read."""
+        if waiting_for_input(process.terminal, "", SURE):
+            process.terminal.write(b"\x04")
 
     async def _settle(self, process: PtyProcess, run: Run) -> None:
         """The consumer left: interrupt the code and wait until the language can be used again."""

@@ -23,6 +23,7 @@ from oi_tui.engine.languages.pty_process import PtyProcess
 from oi_tui.engine.languages.run import Run
 from oi_tui.engine.languages.shell_lines import BlockLines, LineProbe
 from oi_tui.engine.languages.shell_startup import dialect_of
+from oi_tui.engine.languages.terminal_input import MAYBE, waiting_for_input
 from oi_tui.engine.lmc import Chunk
 
 
@@ -79,8 +80,15 @@ class Shell(ProcessLanguage):
         traced = self._dialect.traces and not _TRACES_ITSELF.search(text)
         self._sampling = not traced
         process.unsend()
-        process.terminal.type_unseen(f" . {shlex.quote(str(code))}")
+        process.terminal.type_unseen(f" . {shlex.quote(str(code))}; {_hooks(process)}")
         process.send(str(code) if traced else "-")
+
+    def close_input(self, process: PtyProcess) -> None:
+        if process.in_foreground and waiting_for_input(process.terminal, "", MAYBE):
+            # A shell that reads its keyboard although the code was interrupted is at a prompt that is not ours.
+            process.terminal.type_unseen(f" {_hooks(process)}")
+        else:
+            super().close_input(process)
 
     def say_goodbye(self, process: PtyProcess) -> None:
         """What closing a terminal's window does; interactive shells do not listen to SIGTERM."""
@@ -134,6 +142,11 @@ class Shell(ProcessLanguage):
         if (process := process or self._process) is not None:
             with contextlib.suppress(OSError):
                 self._probe = LineProbe(process.process.pid)
+
+
+def _hooks(process: PtyProcess) -> str:
+    """The command that makes the shell report to us before each prompt; it keeps the status."""
+    return f". {shlex.quote(str(process.folder / 'hooks'))}"
 
 
 _TRACES_ITSELF = re.compile(r"\bDEBUG\b|\bfunctrace\b|\bset\s+-[a-z]*T")

@@ -2,7 +2,9 @@
 
 An interactive shell runs a command before each prompt. Ours reports the status, then waits in that command until there
 is a new block, and only then reads the line that starts it. So the shell never takes for a command what was typed
-for a program that ended before it read it. Besides this nothing of the user's shell is changed.
+for a program that ended before it read it. Besides this nothing of the user's shell is changed. Scripts that read
+`~/.bashrc` again often put their own command in its place: each block is followed by a file, `hooks`, which puts ours
+back.
 
 What the shells report, each with a line on the FIFO `events`:
 
@@ -35,7 +37,7 @@ class Dialect:
     """Whether it reports its lines by itself, when asked to."""
 
     def write_startup(self, folder: Path, program: str, *, own_startup: bool) -> None:
-        """Write the start-up file(s) into the private folder."""
+        """Write the start-up file(s) and `hooks` into the private folder."""
         raise NotImplementedError
 
     def command(self, program: str, folder: Path) -> Sequence[str]:
@@ -62,14 +64,15 @@ class Bash(Dialect):
         trace = (
             '{ __oi_tui_last=$_; [[ $BASH_SOURCE != "$__oi_tui_block" ]] || {'
             ' [[ $SECONDS == "${__oi_tui_second-}" ]] || { __oi_tui_second=$SECONDS __oi_tui_count=0; };'
-            f' if ((++__oi_tui_count <= {HOT})); then printf \'at %s %s\\n\' "$LINENO" "$BASH_SOURCE" >{events};'
-            f' else trap - DEBUG; echo hot >{events}; fi; }}; : "$__oi_tui_last"; }} 2>/dev/null'
+            f" if ((++__oi_tui_count <= {HOT})); then"
+            f' builtin printf \'at %s %s\\n\' "$LINENO" "$BASH_SOURCE" >{events};'
+            f' else trap - DEBUG; builtin echo hot >{events}; fi; }}; : "$__oi_tui_last"; }} 2>/dev/null'
         )
         prompt = (
-            "{ __oi_tui_status=$?; trap - DEBUG; set +T; "
-            f'printf \'cwd %s\\nend %s %s\\n\' "$PWD" "$__oi_tui_status" "$-" >{events}; '
+            "{ __oi_tui_status=$?; trap - DEBUG; set +T; [[ -t 0 ]] || exec </dev/tty; "
+            f'builtin printf \'cwd %s\\nend %s %s\\n\' "$PWD" "$__oi_tui_status" "$-" >{events}; '
             "unset __oi_tui_status __oi_tui_last __oi_tui_second __oi_tui_count __oi_tui_block; "
-            f"read -r __oi_tui_block <{commands}; "
+            f"builtin read -r __oi_tui_block <{commands}; "
             f"[[ $__oi_tui_block != /* ]] || {{ set -T; trap {shlex.quote(trace)} DEBUG; }}; }} 2>/dev/null"
         )
         # A script that leaves the shell (`exit 1`, or a failure after `set -e`) would take the variables with it.
@@ -81,11 +84,16 @@ class Bash(Dialect):
         _write(
             folder / "startup",
             f"if [ -f {state} ]; then {{ . {state}; rm -f {state}; }} 2>/dev/null; else {own}; fi",
-            "set +H +o history; set +eux; unset HISTFILE MAILCHECK PROMPT_COMMAND PS0",
+            "set +H +o history; set +eux; unset HISTFILE MAILCHECK",
             f"trap - DEBUG ERR RETURN; trap {shlex.quote(leave)} EXIT",
-            "PS1= PS2=",
-            f"PROMPT_COMMAND={shlex.quote(prompt)}",
+            f". {shlex.quote(str(folder / 'hooks'))}",
             f'printf "version %s\\n" "${{BASH_VERSION%%(*}}" >{events}',
+        )
+        _write(
+            folder / "hooks",
+            "{ __oi_tui_status=$?; unset PROMPT_COMMAND PS0; PS1= PS2=; set +o emacs +o vi",
+            f"PROMPT_COMMAND={shlex.quote(prompt)}",
+            "return $__oi_tui_status; } 2>/dev/null",
         )
 
     def command(self, program: str, folder: Path) -> Sequence[str]:
@@ -112,10 +120,14 @@ class Zsh(Dialect):
             "unset ZDOTDIR HISTFILE MAILCHECK",
             "[[ -z ${OI_TUI_ZDOTDIR-} ]] || ZDOTDIR=$OI_TUI_ZDOTDIR; unset OI_TUI_ZDOTDIR",
             "unsetopt zle prompt_sp prompt_cr bang_hist err_exit xtrace 2>/dev/null; setopt interactive_comments",
-            "unset -f precmd preexec 2>/dev/null; preexec_functions=(); PS1= PS2= RPS1=",
             prompt,
-            "precmd_functions=(oi_tui_prompt)",
+            f". {shlex.quote(str(folder / 'hooks'))}",
             f'printf "version %s\\n" "$ZSH_VERSION" >{events}',
+        )
+        _write(
+            folder / "hooks",
+            "{ oi_tui_status=$?; unset -f precmd preexec; preexec_functions=() PS1= PS2= RPS1=",
+            "precmd_functions=(oi_tui_prompt); return $oi_tui_status; } 2>/dev/null",
         )
 
     def command(self, program: str, folder: Path) -> Sequence[str]:
@@ -138,8 +150,9 @@ class Posix(Dialect):
             folder / "startup",
             own,
             "unset ENV OI_TUI_ENV MAILCHECK",
-            f"PS1={shlex.quote(prompt)} PS2=",
+            f". {shlex.quote(str(folder / 'hooks'))}",
         )
+        _write(folder / "hooks", f"oi_tui_status=$?; PS1={shlex.quote(prompt)} PS2=; return $oi_tui_status")
 
     def command(self, program: str, folder: Path) -> Sequence[str]:
         return [program, "-i"]

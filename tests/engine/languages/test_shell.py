@@ -449,3 +449,46 @@ async def test_a_broken_answerer_stops_the_code_and_is_passed_on(shell: Shell) -
 async def test_half_characters_are_no_trouble(shell: Shell) -> None:
     assert (await run(shell, "echo a\ud800b | wc -c")).output == "6\n"
     assert (await run(shell, "echo a\udcffb | wc -c")).output == "4\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "PROMPT_COMMAND='echo mine'; PS1='mine> '",
+        "unset PROMPT_COMMAND",
+        "PROMPT_COMMAND=(a b); PS0=before",
+        "source ~/.bashrc",
+        "printf() { echo no; }; read() { echo no; }; alias printf=false",
+        "exec <&-",
+        "exec 2>/dev/null",
+        "stty raw -echo",
+        "set -o noclobber; set -o noglob; set -f; IFS=x; set -o posix",
+        "shopt -s extdebug",
+        'cd /; rmdir "$OLDPWD"',
+    ],
+)
+async def test_what_the_script_does_to_the_shell_does_not_cut_us_off(
+    shell: Shell, empty_machine: Path, code: str
+) -> None:
+    (empty_machine / ".bashrc").write_text("PROMPT_COMMAND='echo other'; PS1='other> '; trap 'true' DEBUG\n")
+    await run(shell, "v=kept")
+    await run(shell, code)
+    assert (await run(shell, "builtin echo $v")).output == "kept\n"
+    running = Running(shell, "builtin echo started; sleep 600")
+    await running.prints("started")
+    await shell.interrupt()
+    await running.end()
+    assert "kept\n" in (await run(shell, "builtin echo $v")).output
+
+
+async def test_a_shell_that_replaced_itself_is_won_back_by_an_interrupt(shell: Shell) -> None:
+    async def wait(request: InputRequest) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    running = Running(shell, "export v=kept; echo started; exec bash --norc", answer=wait)
+    await running.prints("started")
+    await until(lambda: running.ran.output.endswith(("$ ", "# ")))
+    await shell.interrupt()
+    await running.end()
+    assert (await run(shell, "echo $v")).output == "kept\n"
