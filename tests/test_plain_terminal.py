@@ -279,7 +279,7 @@ def test_a_signal_ends_everything_and_leaves_the_terminal_clean(moment: str, num
             status = 0
         assert terminal.wait() == status
         assert terminal.is_cooked()
-        assert terminal.text.endswith("\n")
+        wait_until(lambda: terminal.text.endswith("\n"))
         wait_until(lambda: not marked_processes(mark))
 
 

@@ -84,7 +84,8 @@ async def test_leaving_ends_the_browser(tmp_path: Path, monkeypatch: pytest.Monk
     running.task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running.task
-    assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
+    browser = Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}")
+    await until(lambda: not browser.exists())
 
 
 @pytest.mark.parametrize(
