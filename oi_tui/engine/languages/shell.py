@@ -80,13 +80,13 @@ class Shell(ProcessLanguage):
         traced = self._dialect.traces and not _TRACES_ITSELF.search(text)
         self._sampling = not traced
         process.unsend()
-        process.terminal.type_unseen(f" . {shlex.quote(str(code))}; {_hooks(process)}")
+        process.terminal.type_unseen(f" . {shlex.quote(str(code))}; {_source(process, 'hooks')}")
         process.send(str(code) if traced else "-")
 
     def close_input(self, process: PtyProcess) -> None:
         if process.in_foreground and waiting_for_input(process.terminal, "", MAYBE):
             # A shell that reads its keyboard although the code was interrupted is at a prompt that is not ours.
-            process.terminal.type_unseen(f" {_hooks(process)}")
+            process.terminal.type_unseen(f" {_source(process, 'rejoin')}")
         else:
             super().close_input(process)
 
@@ -144,9 +144,9 @@ class Shell(ProcessLanguage):
                 self._probe = LineProbe(process.process.pid)
 
 
-def _hooks(process: PtyProcess) -> str:
-    """The command that makes the shell report to us before each prompt; it keeps the status."""
-    return f". {shlex.quote(str(process.folder / 'hooks'))}"
+def _source(process: PtyProcess, name: str) -> str:
+    """The command that reads one of the files that `shell_startup` wrote."""
+    return f". {shlex.quote(str(process.folder / name))}"
 
 
 _TRACES_ITSELF = re.compile(r"\bDEBUG\b|\bfunctrace\b|\bset\s+-[a-z]*T")

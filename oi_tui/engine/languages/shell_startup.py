@@ -37,7 +37,7 @@ class Dialect:
     """Whether it reports its lines by itself, when asked to."""
 
     def write_startup(self, folder: Path, program: str, *, own_startup: bool) -> None:
-        """Write the start-up file(s) and `hooks` into the private folder."""
+        """Write into the private folder the start-up file(s), `hooks`, and `rejoin`: how a stray shell comes back."""
         raise NotImplementedError
 
     def command(self, program: str, folder: Path) -> Sequence[str]:
@@ -59,6 +59,7 @@ class Bash(Dialect):
             shlex.quote(str(folder / name)) for name in ("events", "commands", "state", "closing")
         )
         own = "[ -r ~/.bashrc ] && . ~/.bashrc" if own_startup else ":"
+        rejoin = f". {shlex.quote(str(folder / 'rejoin'))}"
         again = shlex.join(self.command(program, folder))
         # `$_` is put back, because `mkdir x && cd $_` is common.
         trace = (
@@ -76,22 +77,23 @@ class Bash(Dialect):
             f"[[ $__oi_tui_block != /* ]] || {{ set -T; trap {shlex.quote(trace)} DEBUG; }}; }} 2>/dev/null"
         )
         # A script that leaves the shell (`exit 1`, or a failure after `set -e`) would take the variables with it.
-        leave = (
-            f"{{ printf 'exit %s\\n' \"$?\" >{events}; [ ! -e {closing} ] || exit; trap - DEBUG EXIT; set +eux;"
-            f" {{ declare -p; declare -f; alias -p; shopt -p; }} >{state}; }} 2>/dev/null;"
-            f" exec {again} </dev/tty >/dev/tty 2>&1"
+        _write(
+            folder / "rejoin",
+            f"{{ printf 'exit %s\\n' \"$?\" >{events}; [ ! -e {closing} ] || exit; trap - DEBUG EXIT; set +eux",
+            f"{{ declare -p; declare -f; alias -p; shopt -p; }} >{state}; }} 2>/dev/null",
+            f"exec {again} </dev/tty >/dev/tty 2>&1",
         )
         _write(
             folder / "startup",
             f"if [ -f {state} ]; then {{ . {state}; rm -f {state}; }} 2>/dev/null; else {own}; fi",
             "set +H +o history; set +eux; unset HISTFILE MAILCHECK",
-            f"trap - DEBUG ERR RETURN; trap {shlex.quote(leave)} EXIT",
+            f"trap - DEBUG ERR RETURN; trap {shlex.quote(rejoin)} EXIT",
             f". {shlex.quote(str(folder / 'hooks'))}",
             f'printf "version %s\\n" "${{BASH_VERSION%%(*}}" >{events}',
         )
         _write(
             folder / "hooks",
-            "{ __oi_tui_status=$?; unset PROMPT_COMMAND PS0; PS1= PS2=; set +o emacs +o vi",
+            "{ __oi_tui_status=$?; unset PROMPT_COMMAND PS0; PS1= PS2=",
             f"PROMPT_COMMAND={shlex.quote(prompt)}",
             "return $__oi_tui_status; } 2>/dev/null",
         )
@@ -124,6 +126,7 @@ class Zsh(Dialect):
             f". {shlex.quote(str(folder / 'hooks'))}",
             f'printf "version %s\\n" "$ZSH_VERSION" >{events}',
         )
+        _write(folder / "rejoin", f"exec {shlex.join(self.command(program, folder))}")
         _write(
             folder / "hooks",
             "{ oi_tui_status=$?; unset -f precmd preexec; preexec_functions=() PS1= PS2= RPS1=",
@@ -152,6 +155,7 @@ class Posix(Dialect):
             "unset ENV OI_TUI_ENV MAILCHECK",
             f". {shlex.quote(str(folder / 'hooks'))}",
         )
+        _write(folder / "rejoin", f"exec {shlex.join(self.command(program, folder))}")
         _write(folder / "hooks", f"oi_tui_status=$?; PS1={shlex.quote(prompt)} PS2=; return $oi_tui_status")
 
     def command(self, program: str, folder: Path) -> Sequence[str]:
