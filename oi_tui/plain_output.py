@@ -280,6 +280,7 @@ class LinePrinter(Speaker):
 
     def _put(self, text: str) -> None:
         if text:
+            self._at_line_start = False  # should a signal end the program while it is written
             self._out.write(text)
             self._at_line_start = text.endswith("\n")
 
